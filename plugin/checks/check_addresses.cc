@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <map>
 #include <set>
@@ -12,6 +11,7 @@ namespace beeline::checks {
 namespace {
 
 constexpr const char* kIpv4 = "/proc/sys/net/ipv4/conf/";
+constexpr std::string_view kLinkLocalRoute = "0000FEA9";  // 169.254.0.0
 
 void check_table(const RdmaDevice& device, const Port& port, Findings& found) {
   const std::string name = label(device, port);
@@ -77,7 +77,7 @@ std::map<std::string, std::set<std::string>> interfaces_by_subnet(const Host& ho
   std::set<std::string> rdma;
   for (const RdmaDevice& device : host.devices) {
     for (const Port& port : device.ports) {
-      if (port.is_active() && port.is_ethernet && !port.netdev.empty()) rdma.insert(port.netdev);
+      if (port.is_wanted && port.is_active() && !port.netdev.empty()) rdma.insert(port.netdev);
     }
   }
   std::map<std::string, std::set<std::string>> subnets;
@@ -85,7 +85,8 @@ std::map<std::string, std::set<std::string>> interfaces_by_subnet(const Host& ho
     // Iface Destination Gateway Flags RefCnt Use Metric Mask
     const std::vector<std::string> cell = split(line);
     if (cell.size() < 8) continue;
-    const bool is_direct = cell[2] == "00000000" && cell[1] != "00000000";
+    const bool is_direct = cell[2] == "00000000" && cell[1].size() == 8 && cell[1] != "00000000" &&
+                           cell[1] != kLinkLocalRoute && cell[7] != "FFFFFFFF";
     if (is_direct && rdma.contains(cell[0])) subnets[cell[1] + "/" + cell[7]].insert(cell[0]);
   }
   return subnets;
@@ -125,13 +126,34 @@ std::string field(const std::vector<std::string>& lines, std::string_view name) 
   return {};
 }
 
+void check_bond(const Tree& tree, const std::string& bond, Findings& found) {
+  const std::string path = "/proc/net/bonding/" + bond;
+  const std::vector<std::string> lines = tree.lines(path);
+  const std::string mode = field(lines, "Bonding Mode: ");
+  const std::string policy = field(lines, "Transmit Hash Policy: ");
+  if (mode.find("active-backup") != std::string::npos) {
+    found.add("bond-uses-one-port",
+              {.subject = bond,
+               .fact = "the bond " + bond + " has a spare port: " + mode,
+               .source = path,
+               .fix = "use 802.3ad with xmit_hash_policy layer3+4, or no bond at all: Beeline uses "
+                      "both ports as rails"});
+  } else if (policy.starts_with("layer2")) {
+    found.add("bond-uses-one-port",
+              {.subject = bond,
+               .fact = "the bond " + bond + " chooses a port by addresses only: " + policy,
+               .source = path},
+              {{"count", "4"}});
+  }
+}
+
 }  // namespace
 
 void check_gids(const Host& host, Findings& found) {
   for (const RdmaDevice& device : host.devices) {
     if (device.is_iwarp) continue;
     for (const Port& port : device.ports) {
-      if (!port.is_active() || !port.is_ethernet) continue;
+      if (!port.is_wanted || !port.is_active() || !port.is_ethernet) continue;
       check_table(device, port, found);
       check_chosen_index(host, device, port, found);
     }
@@ -160,22 +182,12 @@ void check_subnets(const Host& host, Findings& found) {
 void check_bonds(const Host& host, Findings& found) {
   std::set<std::string> bonds;
   for (const RdmaDevice& device : host.devices) {
-    for (const Port& port : device.ports) bonds.insert(port.netdev);
+    for (const Port& port : device.ports) {
+      if (port.is_wanted) bonds.insert(port.netdev);
+    }
   }
   for (const std::string& bond : host.tree.names("/proc/net/bonding")) {
-    if (!bonds.contains(bond)) continue;
-    const std::string path = "/proc/net/bonding/" + bond;
-    const std::vector<std::string> lines = host.tree.lines(path);
-    const std::string mode = field(lines, "Bonding Mode: ");
-    const std::string policy = field(lines, "Transmit Hash Policy: ");
-    const bool has_one_active = mode.find("active-backup") != std::string::npos;
-    if (!has_one_active && !policy.starts_with("layer2 ")) continue;
-    found.add("bond-uses-one-port",
-              {.subject = bond,
-               .fact = "the bond " + bond + " is " +
-                       (has_one_active ? "an active-backup one: " + mode
-                                       : "distributed by MAC addresses only: " + policy),
-               .source = path});
+    if (bonds.contains(bond)) check_bond(host.tree, bond, found);
   }
 }
 

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <array>
 #include <map>
-#include <set>
 #include <utility>
 
 #include "plugin/checks/all_checks.h"
@@ -12,27 +11,36 @@
 namespace beeline::checks {
 namespace {
 
+// An adapter by its PCI vendor, and by its Ethernet driver or the beginning of its device number,
+// since these vendors make other network cards as well.
 struct Module {
-  const char* vendor;
+  std::string_view vendor;
+  std::string_view driver;  // empty: any
+  std::string_view device;  // empty: any
   const char* name;
 };
-// By the PCI vendor of the adapter.
-constexpr std::array<Module, 6> kModules = {{{"0x15b3", "mlx5_ib"},
-                                             {"0x14e4", "bnxt_re"},
-                                             {"0x8086", "irdma"},
-                                             {"0x1dd8", "ionic_rdma"},
-                                             {"0x1d0f", "efa"},
-                                             {"0x1425", "iw_cxgb4"}}};
+constexpr std::array kModules = {
+    Module{.vendor = "0x15b3", .driver = "", .device = "", .name = "mlx5_ib"},
+    Module{.vendor = "0x14e4", .driver = "bnxt_en", .device = "", .name = "bnxt_re"},
+    Module{.vendor = "0x8086", .driver = "ice", .device = "", .name = "irdma"},
+    Module{.vendor = "0x1dd8", .driver = "ionic", .device = "", .name = "ionic_rdma"},
+    Module{.vendor = "0x1d0f", .driver = "", .device = "0xefa", .name = "efa"},
+    Module{.vendor = "0x1425", .driver = "cxgb4", .device = "", .name = "iw_cxgb4"}};
 
-// A network controller of the host whose vendor makes RDMA adapters.
+// A network controller of the host that has RDMA, and the module that it needs. Both may be empty.
 std::pair<std::string, std::string> adapter_and_module(const Tree& tree) {
-  const std::string folder = "/sys/bus/pci/devices/";
-  for (const std::string& address : tree.names(folder)) {
-    if (!tree.line(folder + address + "/class").starts_with("0x02")) continue;
-    const std::string vendor = tree.line(folder + address + "/vendor");
-    const auto module = std::ranges::find(kModules, vendor, &Module::vendor);
-    // Most of Intel's network controllers have no RDMA.
-    if (module != kModules.end() && vendor != "0x8086") return {address, module->name};
+  const std::string functions = "/sys/bus/pci/devices";
+  const std::vector<std::string> addresses = tree.names(functions);
+  for (const Module& module : kModules) {
+    for (const std::string& address : addresses) {
+      const std::string folder = below(functions, address);
+      const std::string driver = tree.link(folder + "/driver");
+      if (!tree.line(folder + "/class").starts_with("0x02")) continue;
+      if (tree.line(folder + "/vendor") != module.vendor) continue;
+      if (!tree.line(folder + "/device").starts_with(module.device)) continue;
+      if (!module.driver.empty() && !driver.ends_with(module.driver)) continue;
+      return {address, module.name};
+    }
   }
   return {};
 }
@@ -49,7 +57,7 @@ void find_no_device(const Host& host, Findings& found) {
             {{"module", module}});
 }
 
-// What libibverbs says about a device, if it is known; null if it does not list it.
+// The device as libibverbs lists it; null if it does not. The list must be known.
 const VerbsDevice* seen_by_verbs(const Host& host, const std::string& device) {
   const auto found = host.verbs->devices.find(device);
   return found == host.verbs->devices.end() ? nullptr : &found->second;
@@ -80,6 +88,9 @@ void check_node(const Host& host, const RdmaDevice& device, Findings& found) {
     if (seen != nullptr && seen->error.empty()) return;
   }
   const std::string path = "/dev/infiniband/" + device.uverbs;
+  // A container often sees all devices of its host, and has been given some.
+  std::optional<Severity> severity;
+  if (host.can_open_any()) severity = Severity::kNote;
   switch (device.uverbs.empty() ? Access::kAbsent : host.tree.access(path)) {
     case Access::kRead: return check_library(host, device, seen, found);
     case Access::kAbsent:
@@ -88,7 +99,8 @@ void check_node(const Host& host, const RdmaDevice& device, Findings& found) {
                         .fact = device.uverbs.empty()
                                     ? device.name + " has no uverbs device: ib_uverbs is not loaded"
                                     : path + ", which belongs to " + device.name + ", is missing",
-                        .source = device.uverbs.empty() ? "/sys/class/infiniband_verbs" : path});
+                        .source = device.uverbs.empty() ? "/sys/class/infiniband_verbs" : path,
+                        .severity = severity});
     case Access::kDenied:
       return found.add(
           "device-node-denied",
@@ -127,7 +139,8 @@ void check_firmware(const Host& host, Findings& found) {
   std::map<std::string, std::map<std::string, std::string>> versions;  // by model
   for (const RdmaDevice& device : host.devices) {
     if (device.model.empty() || device.firmware.empty() || device.is_soft()) continue;
-    std::string& devices = versions[device.model][device.firmware];
+    if (std::ranges::none_of(device.ports, &Port::is_wanted)) continue;
+    std::string& devices = versions[device.kind()][device.firmware];
     append_item(devices, device.name);
   }
   for (const auto& [model, devices_of] : versions) {

@@ -16,6 +16,8 @@ using topology::Node;
 using topology::NodeIndex;
 using topology::NodeKind;
 
+// NCCL reads it if NCCL_TOPO_FILE is not set.
+constexpr const char* kDescription = "/var/run/nvidia-topologyd/virtualTopology.xml";
 constexpr std::string_view kFunctions = "/sys/bus/pci/devices/";
 
 std::string folder_of(const std::string& pci) { return std::string(kFunctions) + pci; }
@@ -103,6 +105,18 @@ std::string shown(const std::set<std::string>& names) {
   return text;
 }
 
+// Those that a job would use. Ports that are not active are said elsewhere.
+std::vector<NodeIndex> wanted_nics(const Host& host, const Graph& graph) {
+  std::vector<NodeIndex> nics;
+  for (const RdmaDevice& device : host.devices) {
+    const bool is_used = std::ranges::any_of(
+        device.ports, [](const Port& port) { return port.is_wanted && port.is_active(); });
+    const NodeIndex node = find_os_device(graph, topology::OsKind::kRdma, device.name);
+    if (is_used && node != kNoNode) nics.push_back(node);
+  }
+  return nics;
+}
+
 }  // namespace
 
 void check_topology(const Host& host, Findings& found) {
@@ -111,11 +125,13 @@ void check_topology(const Host& host, Findings& found) {
                                            .source = "/sys/bus/pci/devices"});
   }
   const Graph& graph = *host.graph;
-  for (const topology::Finding& finding : topology::findings(graph)) {
+  for (const topology::Finding& finding :
+       topology::findings(graph, {.nics = wanted_nics(host, graph)})) {
     const std::string_view id = id_of(finding.kind);
     if (id.empty()) continue;
     // The provider's description takes the place of the hidden tree.
-    if (finding.kind == topology::FindingKind::kHiddenTree && host.environ.get("NCCL_TOPO_FILE")) {
+    if (finding.kind == topology::FindingKind::kHiddenTree &&
+        (host.environ.get("NCCL_TOPO_FILE") || host.tree.has(kDescription))) {
       continue;
     }
     const bool is_device = finding.device != kNoNode;
@@ -162,7 +178,7 @@ void check_access_control(const Host& host, Findings& found) {
 }
 
 void check_iommu(const Host& host, Findings& found) {
-  if (is_virtual_machine(host.tree) || host.gpus.empty()) return;
+  if (!is_x86(host.tree) || is_virtual_machine(host.tree) || host.gpus.empty()) return;
   std::map<std::string, std::set<std::string>> by_type;
   const auto look = [&](const std::string& name, const std::string& pci) {
     if (pci.empty()) return;
@@ -183,24 +199,27 @@ void check_functions(const Host& host, Findings& found) {
   std::map<std::string, std::string> device_at;
   for (const RdmaDevice& device : host.devices) device_at[device.pci] = device.name;
   const bool has_numa = host.tree.has("/sys/devices/system/node/node1");
+  std::set<std::string> physical;
   for (const RdmaDevice& device : host.devices) {
-    if (device.pci.empty()) continue;
+    if (device.pci.empty() || std::ranges::none_of(device.ports, &Port::is_wanted)) continue;
     const std::string target = host.tree.link(folder_of(device.pci) + "/physfn");
-    const auto physical = device_at.find(target.substr(target.rfind('/') + 1));
-    if (!target.empty() && physical != device_at.end()) {
-      found.add("virtual-and-physical",
-                {.subject = device.name,
-                 .fact = device.name + " is a virtual function of " + physical->second +
-                         ", and both are visible",
-                 .source = folder_of(device.pci) + "/physfn"},
-                {{"device", physical->second}});
-    }
+    const auto owner = device_at.find(target.substr(target.rfind('/') + 1));
+    if (!target.empty() && owner != device_at.end()) physical.insert(owner->second);
     if (has_numa && host.tree.line(folder_of(device.pci) + "/numa_node") == "-1") {
       found.add("numa-unknown", {.subject = device.name,
                                  .fact = device.name + " has no NUMA node",
                                  .source = folder_of(device.pci) + "/numa_node"});
     }
   }
+  const bool is_chosen = host.environ.get("BEELINE_HCA") || host.environ.get("NCCL_IB_HCA");
+  if (physical.empty() || is_chosen) return;
+  std::string names;
+  for (const std::string& name : physical) append_item(names, name, ",");
+  found.add("virtual-and-physical",
+            {.subject = shown(physical),
+             .fact = shown(physical) + " and virtual functions of the same port are both visible",
+             .source = std::string(kFunctions) + "*/physfn"},
+            {{"devices", names}});
 }
 
 }  // namespace beeline::checks

@@ -8,8 +8,9 @@
 namespace beeline::checks {
 namespace {
 
-// A 4096-byte RoCE packet has about 60 bytes of headers.
-constexpr int kSmallestMtu = 4200;
+// As the kernel does, for the largest headers that a RoCE packet can have.
+constexpr int kMostHeaders = 96;
+constexpr int kFullPayload = 4096;
 // More often than a reboot of the switch and a change of the cable explain.
 constexpr int kManyLosses = 5;
 
@@ -24,7 +25,16 @@ std::string gigabits(std::uint32_t mbps) {
   return text + " Gb/s";
 }
 
-void check_state(const RdmaDevice& device, const Port& port, Findings& found) {
+// Whether another port in the same slot is active: an adapter with two ports often has one cable.
+bool has_active_sibling(const Host& host, const RdmaDevice& device) {
+  const auto slot_of = [](const RdmaDevice& one) { return one.pci.substr(0, one.pci.rfind('.')); };
+  return std::ranges::any_of(host.devices, [&](const RdmaDevice& other) {
+    return !device.pci.empty() && slot_of(other) == slot_of(device) &&
+           std::ranges::any_of(other.ports, &Port::is_active);
+  });
+}
+
+void check_state(const Host& host, const RdmaDevice& device, const Port& port, Findings& found) {
   if (port.is_active() || port.state.empty()) return;
   const std::string name = label(device, port);
   const bool has_link = port.phys_state.starts_with("5:");
@@ -36,6 +46,7 @@ void check_state(const RdmaDevice& device, const Port& port, Findings& found) {
     return found.add("no-subnet-manager", std::move(seen));
   }
   if (port.phys_state.starts_with("3:")) seen.fix = "the port is switched off: switch it on";
+  if (has_active_sibling(host, device)) seen.severity = Severity::kNote;
   found.add("port-not-active", std::move(seen), {{"netdev", port.netdev}});
 }
 
@@ -46,7 +57,7 @@ void check_losses(const Host& host, const RdmaDevice& device, const Port& port, 
   const std::string name = label(device, port);
   found.add("link-lost-often", {.subject = name,
                                 .fact = name + " has lost its link " + std::to_string(losses) +
-                                        " times since the driver was loaded",
+                                        " times since the counter was reset",
                                 .source = path});
 }
 
@@ -56,9 +67,10 @@ void check_speeds(const Host& host, Findings& found) {
   const auto each_port = [&host](auto&& take) {
     for (const RdmaDevice& device : host.devices) {
       if (device.is_soft() || device.model.empty()) continue;
+      const std::string model = device.kind();
       for (const Port& port : device.ports) {
-        if (port.is_active() && port.speed_mbps != 0) {
-          take(device, port, device.model + (port.is_ethernet ? " Ethernet" : " InfiniBand"));
+        if (port.is_wanted && port.is_active() && port.speed_mbps != 0) {
+          take(device, port, model + (port.is_ethernet ? " Ethernet" : " InfiniBand"));
         }
       }
     }
@@ -78,14 +90,12 @@ void check_speeds(const Host& host, Findings& found) {
   });
 }
 
-// What a packet then carries, as libibverbs says; empty if that is not known.
-std::string payload_text(const Host& host, const RdmaDevice& device, const Port& port) {
-  if (!host.verbs) return {};
-  const auto seen = host.verbs->devices.find(device.name);
-  if (seen == host.verbs->devices.end()) return {};
-  const auto mtu = seen->second.active_mtus.find(port.number);
-  if (mtu == seen->second.active_mtus.end()) return {};
-  return ", so an RDMA packet carries " + std::to_string(mtu->second) + " bytes";
+// The bytes that a RoCE packet carries over an interface with that MTU.
+int payload_of(int mtu) noexcept {
+  for (int payload = kFullPayload; payload > 256; payload /= 2) {
+    if (mtu - kMostHeaders >= payload) return payload;
+  }
+  return 256;
 }
 
 }  // namespace
@@ -93,7 +103,8 @@ std::string payload_text(const Host& host, const RdmaDevice& device, const Port&
 void check_ports(const Host& host, Findings& found) {
   for (const RdmaDevice& device : host.devices) {
     for (const Port& port : device.ports) {
-      check_state(device, port, found);
+      if (!port.is_wanted) continue;
+      check_state(host, device, port, found);
       check_losses(host, device, port, found);
     }
   }
@@ -105,30 +116,37 @@ void check_ports(const Host& host, Findings& found) {
 }
 
 void check_mtus(const Host& host, Findings& found) {
+  const auto is_judged = [](const Port& port) {
+    return port.is_wanted && port.is_active() && port.is_ethernet && port.mtu != 0;
+  };
   int largest = 0;
+  int mtu_of_largest = 0;
   for (const RdmaDevice& device : host.devices) {
     for (const Port& port : device.ports) {
-      if (port.is_active() && port.is_ethernet) largest = std::max(largest, port.mtu);
+      if (!is_judged(port) || payload_of(port.mtu) <= largest) continue;
+      largest = payload_of(port.mtu);
+      mtu_of_largest = port.mtu;
     }
   }
   for (const RdmaDevice& device : host.devices) {
     if (device.is_iwarp) continue;
     for (const Port& port : device.ports) {
-      if (!port.is_active() || !port.is_ethernet || port.mtu == 0) continue;
-      const std::string path = "/sys/class/net/" + port.netdev + "/mtu";
+      const int payload = payload_of(port.mtu);
+      if (!is_judged(port) || payload == kFullPayload) continue;
       const std::string name = label(device, port);
       const std::string has = "the MTU of " + port.netdev + " (" + name + ") is " +
-                              std::to_string(port.mtu) + payload_text(host, device, port);
-      if (largest < kSmallestMtu || port.mtu == largest) {
-        if (port.mtu >= kSmallestMtu) continue;
+                              std::to_string(port.mtu) + ", so an RDMA packet carries " +
+                              std::to_string(payload) + " bytes";
+      const std::string path = "/sys/class/net/" + port.netdev + "/mtu";
+      if (payload == largest) {
         found.add("mtu-small", {.subject = name, .fact = has, .source = path},
                   {{"netdev", port.netdev}});
       } else {
         found.add("mtu-differs",
                   {.subject = name,
-                   .fact = has + ", but another RDMA interface has " + std::to_string(largest),
+                   .fact = has + ", but over another RDMA interface " + std::to_string(largest),
                    .source = path},
-                  {{"netdev", port.netdev}, {"mtu", std::to_string(largest)}});
+                  {{"netdev", port.netdev}, {"mtu", std::to_string(mtu_of_largest)}});
       }
     }
   }

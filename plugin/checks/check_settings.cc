@@ -72,11 +72,7 @@ void check_gdr_level(const Environ& environ, Findings& found) {
 
 // NCCL reads NAME=VALUE lines from these files.
 void check_files(const Host& host, Findings& found) {
-  std::vector<std::string> files = {"/etc/nccl.conf"};
-  if (const auto file = host.environ.get("NCCL_CONF_FILE")) files.emplace_back(*file);
-  if (const auto home = host.environ.get("HOME"))
-    files.push_back(std::string(*home) + "/.nccl.conf");
-  for (const std::string& file : files) {
+  for (const std::string& file : nccl_files(host.environ)) {
     std::string names;
     for (const std::string& line : host.tree.lines(file)) {
       const std::size_t end = line.find('=');

@@ -59,12 +59,11 @@ constexpr std::array kFaults = {
     Fault{{"mlx5", "health", "fatal"}, "the firmware of an adapter has failed"},
     Fault{{"bnxt_en", "Error recovery"}, "an adapter has been reset"},
     Fault{{"bnxt_en", "firmware", "reset"}, "an adapter has been reset"},
-    Fault{{"NVRM: Xid"}, "a GPU has reported an error"},
-    Fault{{"AER:", "Uncorrect"}, "a PCIe link has errors"},
-    Fault{{"AER:", "error received"}, "a PCIe link has errors"},
+    Fault{{"NVRM: Xid", ": 79,"}, "a GPU has fallen off the bus"},
+    Fault{{"NVRM: Xid", ": 74,"}, "an NVLink has failed"},
+    Fault{{"AER:", "Uncorrect"}, "a PCIe link has lost data"},
     Fault{{"DMAR:", "fault"}, "the IOMMU has refused a transfer"},
     Fault{{"IO_PAGE_FAULT"}, "the IOMMU has refused a transfer"},
-    Fault{{"segfault at", "in libnccl"}, "a process has crashed in NCCL"},
 };
 
 bool is_message_of(const Fault& fault, std::string_view line) {

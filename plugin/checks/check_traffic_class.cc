@@ -19,7 +19,10 @@ struct Chosen {
 // Empty variable: none is set.
 Chosen chosen_class(const Environ& environ) {
   for (const char* name : {"BEELINE_TC", "NCCL_IB_TC"}) {
-    if (const auto text = environ.get(name)) return {name, std::atoi(std::string(*text).c_str())};
+    if (const auto text = environ.get(name)) {
+      // As NCCL reads it: also 0x6a.
+      return {name, static_cast<int>(std::strtol(std::string(*text).c_str(), nullptr, 0))};
+    }
   }
   return {};
 }
@@ -46,6 +49,7 @@ void check_traffic_class(const Host& host, Findings& found) {
   }
   for (const RdmaDevice& device : host.devices) {
     for (const Port& port : device.ports) {
+      if (!port.is_wanted) continue;
       const std::string folder = device.folder + "/tc/" + std::to_string(port.number);
       const int traffic_class = class_of_adapter(host.tree.line(folder + "/traffic_class"));
       if (traffic_class < 0 || traffic_class == chosen.traffic_class) continue;

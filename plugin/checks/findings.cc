@@ -16,13 +16,19 @@ const Kind& kind_of(std::string_view id) {
   return *kind;
 }
 
+bool is_literal(std::string_view value) noexcept {
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.,:/=^@+-";
+  return !value.empty() && value.find_first_not_of(kPlain) == std::string_view::npos;
+}
+
 // Puts the values in the places of their names. Nothing if one is missing.
 std::optional<std::string> filled(std::string_view command, Values values) {
   std::string text(command);
   for (const auto& [name, value] : values) {
     const std::string place = "{" + std::string(name) + "}";
     for (auto at = text.find(place); at != std::string::npos; at = text.find(place, at)) {
-      if (value.empty()) return std::nullopt;
+      if (!is_literal(value)) return std::nullopt;
       text.replace(at, place.size(), value);
       at += value.size();
     }
@@ -36,7 +42,7 @@ std::optional<std::string> filled(std::string_view command, Values values) {
 void Findings::add(std::string_view id, Seen seen, Values values) {
   const Kind& kind = kind_of(id);
   all_.push_back({.id = kind.id,
-                  .severity = kind.severity,
+                  .severity = seen.severity.value_or(kind.severity),
                   .subject = std::move(seen.subject),
                   .fact = std::move(seen.fact),
                   .why = std::string(kind.why),

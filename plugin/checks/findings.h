@@ -5,6 +5,7 @@
 #pragma once
 
 #include <initializer_list>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -15,10 +16,11 @@
 namespace beeline::checks {
 
 struct Seen {
-  std::string subject = {};  // "mlx5_0 port 1"
-  std::string fact = {};     // a sentence that names the subject
-  std::string source = {};   // the file that says so
-  std::string fix = {};      // in place of the table's
+  std::string subject = {};               // "mlx5_0 port 1"
+  std::string fact = {};                  // a sentence that names the subject
+  std::string source = {};                // the file that says so
+  std::string fix = {};                   // in place of the table's
+  std::optional<Severity> severity = {};  // likewise
 };
 
 // The values of the names in braces in the command of a kind.
@@ -26,7 +28,8 @@ using Values = std::initializer_list<std::pair<std::string_view, std::string>>;
 
 class Findings {
  public:
-  // `id` must be in the table. A command whose values are missing is left out.
+  // `id` must be in the table. A command is left out if a value is missing, or has
+  // characters that a shell would not take literally: values come from files of strangers.
   void add(std::string_view id, Seen seen, Values values = {});
   // The check could not be made, for the reason that the fact gives.
   void add_unknown(std::string_view id, Seen seen);

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdio>
 
+#include "plugin/device/hca_filter.h"
 #include "topology/read/sysfs.h"
 #include "topology/read/sysfs_files.h"
 #include "topology/read/sysfs_text.h"
@@ -89,12 +90,48 @@ RdmaDevice read_device(const Tree& tree, const std::string& name) {
   }
   device.model = tree.line(device.folder + "/hca_type");
   device.firmware = tree.line(device.folder + "/fw_ver");
+  device.board = tree.line(device.folder + "/board_id");
   device.is_iwarp = tree.line(device.folder + "/node_type").starts_with("4");
   device.uverbs = uverbs_of(tree, name);
   for (const std::string& port : tree.names(device.folder + "/ports")) {
     device.ports.push_back(read_port(tree, device.folder, port));
   }
   return device;
+}
+
+bool can_open(const Tree& tree, const std::optional<VerbsView>& verbs, const RdmaDevice& device) {
+  if (verbs && verbs->error.empty()) {
+    const auto seen = verbs->devices.find(device.name);
+    return seen != verbs->devices.end() && seen->second.error.empty();
+  }
+  return !device.uverbs.empty() && tree.access("/dev/infiniband/" + device.uverbs) == Access::kRead;
+}
+
+// NCCL reads NAME=VALUE lines from files, and the environment has priority.
+Environ with_files(const Tree& tree, const Environ& environ) {
+  std::vector<std::string> lines;
+  for (const Environ::Variable& variable : environ.variables()) {
+    lines.push_back(variable.name + "=" + variable.value);
+  }
+  for (const std::string& file : nccl_files(environ)) {
+    for (std::string& line : tree.lines(file)) {
+      if (!line.starts_with('#')) lines.push_back(std::move(line));
+    }
+  }
+  return Environ({lines.begin(), lines.end()});
+}
+
+void mark_wanted(Host& host) {
+  const bool can_open_any = host.can_open_any();
+  const auto text = host.environ.get("BEELINE_HCA")
+                        .value_or(host.environ.get("NCCL_IB_HCA").value_or(std::string_view()));
+  const HcaFilter filter = parse_hca_filter(text);
+  for (RdmaDevice& device : host.devices) {
+    for (Port& port : device.ports) {
+      port.is_wanted =
+          judge(filter, device.name, port.number).admitted && (device.can_open || !can_open_any);
+    }
+  }
 }
 
 std::vector<Gpu> gpus_of(const topology::Graph& graph) {
@@ -134,22 +171,33 @@ std::string address_text(const GidRow& gid) {
   return text;
 }
 
+std::vector<std::string> nccl_files(const Environ& environ) {
+  std::vector<std::string> files = {"/etc/nccl.conf"};
+  if (const auto file = environ.get("NCCL_CONF_FILE")) files.emplace_back(*file);
+  if (const auto home = environ.get("HOME")) files.push_back(std::string(*home) + "/.nccl.conf");
+  return files;
+}
+
+bool Host::can_open_any() const { return std::ranges::any_of(devices, &RdmaDevice::can_open); }
+
 bool Host::has_active_port() const {
   return std::ranges::any_of(devices, [](const RdmaDevice& device) {
     return std::ranges::any_of(device.ports, &Port::is_active);
   });
 }
 
-Host read_host(const Tree& tree, Environ environ, std::optional<VerbsView> verbs) {
+Host read_host(const Tree& tree, const Environ& environ, std::optional<VerbsView> verbs) {
   Host host = {.tree = tree,
                .devices = {},
                .gpus = {},
-               .environ = std::move(environ),
+               .environ = with_files(tree, environ),
                .graph = {},
                .verbs = std::move(verbs)};
   for (const std::string& name : tree.names("/sys/class/infiniband")) {
     host.devices.push_back(read_device(tree, name));
+    host.devices.back().can_open = can_open(tree, host.verbs, host.devices.back());
   }
+  mark_wanted(host);
   auto graph = topology::Graph::make(topology::read_sysfs(tree.sysfs()));
   if (graph) {
     host.gpus = gpus_of(*graph);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the checks need to know about a host, read once: its RDMA devices and their ports, its GPUs,
-// the environment, the topology.
+// A host as the checks need it, read once: its RDMA devices and their ports, its GPUs, the
+// environment, the topology.
 #pragma once
 
 #include <cstdint>
@@ -40,6 +40,9 @@ struct Port {
   std::vector<GidRow> gids;
   std::string netdev;  // empty: none that this process can see
   int mtu = 0;         // of the interface; 0: unknown
+  // Whether a job would use it: the device filter admits it, and this process has been given the
+  // device. If it has been given none, all count.
+  bool is_wanted = true;
 
   bool is_active() const { return state.starts_with("4:") || state.starts_with("5:"); }
 };
@@ -52,9 +55,13 @@ struct RdmaDevice {
   std::string model;   // "MT4129"
   std::string firmware;
   bool is_iwarp = false;
+  std::string board;   // "MT_0000000838"
   std::string uverbs;  // "uverbs0"; empty: none
+  bool can_open = false;
   std::vector<Port> ports;
 
+  // "MT4129 MT_0000000838".
+  std::string kind() const { return board.empty() ? model : model + " " + board; }
   // Not a function of a card, but software on an interface (rxe, siw).
   bool is_soft() const { return pci.empty(); }
 };
@@ -74,9 +81,15 @@ struct Host {
   std::optional<VerbsView> verbs;        // empty: not known
 
   bool has_active_port() const;
+  // Whether this process can open at least one device.
+  bool can_open_any() const;
 };
 
-Host read_host(const Tree& tree, Environ environ, std::optional<VerbsView> verbs);
+// The files of NCCL count as variables, as in NCCL.
+Host read_host(const Tree& tree, const Environ& environ, std::optional<VerbsView> verbs);
+
+// The files from which NCCL reads variables.
+std::vector<std::string> nccl_files(const Environ& environ);
 
 // "mlx5_0 port 1".
 std::string label(const RdmaDevice& device, const Port& port);

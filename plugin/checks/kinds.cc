@@ -26,13 +26,13 @@ constexpr std::array kTable = {
          .severity = kFailure,
          .title = "The kernel has no RDMA device",
          .why = "NCCL falls back to TCP sockets, or stops if NCCL_NET=Beeline",
-         .fix = "load the driver of the adapter; without an adapter there is nothing to load",
+         .fix = "load the driver of the adapter; if the host has no adapter, nothing can be done",
          .command = "modprobe {module}"},
     Kind{.id = "device-node-missing",
          .area = kDevices,
          .severity = kFailure,
          .title = "A device has no file in /dev/infiniband",
-         .why = "libibverbs cannot open the device, so NCCL falls back to TCP sockets",
+         .why = "libibverbs cannot open the device, so it is not used",
          .fix =
              "in a container: docker run --device=/dev/infiniband --cap-add IPC_LOCK, or in "
              "Kubernetes request the resource of the RDMA device plugin; on a host load ib_uverbs",
@@ -79,7 +79,8 @@ constexpr std::array kTable = {
          .title = "A device runs iWARP",
          .why = "Beeline uses it through librdmacm; NCCL's own transport cannot",
          .fix = "an Intel E810 is faster with RoCE v2",
-         .command = "devlink dev param set pci/{pci} name enable_roce value true cmode runtime"},
+         .command = "devlink dev param set pci/{pci} name enable_iwarp value false cmode runtime "
+                    "&& devlink dev param set pci/{pci} name enable_roce value true cmode runtime"},
 
     Kind{.id = "no-active-port",
          .area = kPorts,
@@ -98,8 +99,9 @@ constexpr std::array kTable = {
          .area = kPorts,
          .title = "An InfiniBand port has a link but waits for a subnet manager",
          .why = "the port is not used",
-         .fix = "start a subnet manager on the switch or on one host of the fabric",
-         .command = "systemctl start opensm"},
+         .fix = "start a subnet manager on one host (systemctl start opensm), unless a switch or "
+                "another host has one: this shows which",
+         .command = "sminfo"},
     Kind{.id = "port-slow",
          .area = kPorts,
          .title = "A port is slower than others of the same model",
@@ -112,19 +114,23 @@ constexpr std::array kTable = {
     Kind{.id = "mtu-small",
          .area = kPorts,
          .title = "The MTU of an interface is too small for RDMA packets of 4096 bytes",
-         .why = "RoCE packets carry 1024 bytes or fewer, and each costs the same as a full one",
-         .fix = "the switch ports and the other hosts need the same MTU",
+         .why = "RoCE packets carry half of what they could or less, and each costs the same as a "
+                "full one",
+         .fix = "the switch ports and the other hosts need the same MTU. Do not do this on an "
+                "interface that other traffic uses with a smaller MTU: exclude its NIC instead "
+                "(NCCL_IB_HCA)",
          .command = "ip link set {netdev} mtu 9000"},
     Kind{.id = "mtu-differs",
          .area = kPorts,
-         .title = "The interfaces of this host have different MTUs",
-         .why = "with another NIC that has the larger MTU, a packet may be dropped on the way, "
-                "while small ones pass",
-         .fix = "give all RDMA interfaces of all hosts, and the switches, the same MTU",
+         .title = "An interface has a smaller MTU than the other RDMA interfaces",
+         .why = "its packets carry less than those of the other rails; if only a switch port has "
+                "the smaller MTU, large packets are lost while small ones pass",
+         .fix = "the switch ports and the other hosts need the same MTU. If the NIC is for other "
+                "traffic, exclude it instead (NCCL_IB_HCA)",
          .command = "ip link set {netdev} mtu {mtu}"},
     Kind{.id = "link-lost-often",
          .area = kPorts,
-         .title = "A port has lost its link several times since the driver was loaded",
+         .title = "A port has lost its link several times since its counter was reset",
          .why = "each loss interrupts the jobs on it",
          .fix = "clean or replace the cable and the transceiver",
          .command = "dmesg -T | grep -i -E 'link (up|down)'"},
@@ -154,12 +160,12 @@ constexpr std::array kTable = {
          .area = kAddresses,
          .title = "A port has addresses of RoCE v1 only",
          .why = "RoCE v1 cannot be routed, and ends that have v2 only cannot be reached",
-         .fix = "enable RoCE v2 for the adapter",
-         .command = "cma_roce_mode -d {device} -p {port} -m 2"},
+         .fix = "load a driver with RoCE v2; some old adapters have only v1",
+         .command = "grep . /sys/class/infiniband/{device}/ports/{port}/gid_attrs/types/*"},
     Kind{.id = "gid-index-unusable",
          .area = kAddresses,
          .severity = kFailure,
-         .title = "NCCL_IB_GID_INDEX names an entry that a port cannot use",
+         .title = "NCCL_IB_GID_INDEX names an entry that is empty, link-local or of RoCE v1",
          .why = "an index is a place in the table of one port; other ports and hosts may have "
                 "another address in it, or none",
          .fix = "let both ends choose matching addresses",
@@ -180,13 +186,14 @@ constexpr std::array kTable = {
          .why = "the other port is idle, so a connection has half of the bandwidth",
          .fix = "use 802.3ad with xmit_hash_policy layer3+4 and several queue pairs, or no bond "
                 "at all: Beeline uses both ports as rails",
-         .command = "export NCCL_IB_QPS_PER_CONNECTION=4"},
+         .command = "export NCCL_IB_QPS_PER_CONNECTION={count}"},
 
     Kind{.id = "gpudirect-no-way",
          .area = kGpuDirect,
          .title = "Neither way to register GPU memory is there",
          .why = "data passes through host memory, which costs most of the bandwidth",
-         .fix = "or install NVIDIA's open kernel modules with Linux 5.12 or later, for dma-bufs",
+         .fix = "nvidia-peermem needs NVIDIA's RDMA drivers (DOCA-OFED). Without them, install "
+                "NVIDIA's open kernel modules with Linux 5.12 or later: then dma-bufs are used",
          .command = "modprobe nvidia-peermem"},
     Kind{.id = "peer-memory-other-kernel",
          .area = kGpuDirect,
@@ -218,7 +225,7 @@ constexpr std::array kTable = {
     Kind{.id = "slow-near-nic",
          .area = kPcie,
          .severity = kNote,
-         .title = "NCCL passes over the nearest NIC of a GPU, because farther ones are faster",
+         .title = "NCCL does not use the nearest NIC of a GPU, because farther ones are faster",
          .why = "data takes a longer way through the host",
          .fix = "",
          .command = "beeline topo"},
@@ -253,19 +260,20 @@ constexpr std::array kTable = {
          .command = ""},
     Kind{.id = "virtual-and-physical",
          .area = kPcie,
-         .title = "A NIC is visible as physical function and as virtual one",
+         .severity = kNote,
+         .title = "NICs are visible as physical and as virtual functions",
          .why = "both share one port, and NCCL takes them for two NICs",
-         .fix = "use one of them",
-         .command = "export NCCL_IB_HCA=^={device}"},
+         .fix = "use the ones or the others",
+         .command = "export NCCL_IB_HCA=^={devices}"},
 
     Kind{.id = "memlock-low",
          .area = kLimits,
          .severity = kFailure,
          .title = "The limit on locked memory is low",
          .why = "RDMA locks every buffer, so registrations fail with 'Cannot allocate memory'",
-         .fix = "for good: memlock in /etc/security/limits.conf and a new login; "
-                "LimitMEMLOCK=infinity in the unit of slurmd, sshd or containerd; docker run "
-                "--ulimit memlock=-1",
+         .fix = "only root can raise it. For good: memlock in /etc/security/limits.conf and a new "
+                "login; LimitMEMLOCK=infinity in the unit of slurmd, sshd or containerd; docker "
+                "run --ulimit memlock=-1",
          .command = "ulimit -l unlimited"},
     Kind{.id = "files-limit-low",
          .area = kLimits,
@@ -326,7 +334,7 @@ constexpr std::array kTable = {
          .title = "The traffic class looks like a DSCP",
          .why = "the traffic class is four times the DSCP; with this value the packets are in "
                 "another class, which may drop them",
-         .fix = "two more if the fabric marks packets (ECN)",
+         .fix = "add 2 if the switches use ECN",
          .command = "export {variable}={class}"},
     Kind{.id = "traffic-class-differs",
          .area = kQos,
@@ -415,9 +423,9 @@ constexpr std::array kTable = {
 
     Kind{.id = "nccl-forgets-plugin",
          .area = kSoftware,
-         .title = "This NCCL uses its plugin for the first communicator only",
+         .title = "This NCCL may stop using its plugin",
          .why = "NCCL 2.27.3 to 2.29.7 no longer uses it once a process has destroyed its last "
-                "communicator",
+                "communicator; later communicators then use another network",
          .fix = "or use a later NCCL",
          .command = "export NCCL_NET_PLUGIN_REF_COUNT=1"},
     Kind{.id = "several-nccl",

@@ -14,7 +14,7 @@ namespace beeline::checks {
 namespace {
 
 // Reading hw_counters may cost a command of the firmware for each file, so only these are read.
-constexpr std::array<std::string_view, 9> kLinkErrors = {
+constexpr std::array<std::string_view, 8> kLinkErrors = {
     "symbol_error",
     "link_error_recovery",
     "link_downed",
@@ -23,24 +23,13 @@ constexpr std::array<std::string_view, 9> kLinkErrors = {
     "local_link_integrity_errors",
     "excessive_buffer_overrun_errors",
     "port_rcv_remote_physical_errors",
-    "VL15_dropped",
 };
-// Of mlx5, bnxt_re and rxe, in this order.
-constexpr std::array<std::string_view, 14> kTransportErrors = {
-    "packet_seq_err",
-    "local_ack_timeout_err",
-    "rnr_nak_retry_err",
-    "out_of_buffer",
-    "req_transport_retries_exceeded",
-    "rx_icrc_encapsulated",
-    "seq_err_naks_rcvd",
-    "to_retransmits",
-    "max_retry_exceeded",
-    "rx_roce_discards",
-    "rcvd_seq_err",
-    "completer_retry_err",
-    "retry_exceeded_err",
-    "send_rnr_err",
+// The counters of mlx5, then those of bnxt_re, then those of rxe.
+constexpr std::array<std::string_view, 11> kTransportErrors = {
+    "packet_seq_err",       "local_ack_timeout_err", "req_transport_retries_exceeded",
+    "rx_icrc_encapsulated", "seq_err_naks_rcvd",     "to_retransmits",
+    "max_retry_exceeded",   "rx_roce_discards",      "rcvd_seq_err",
+    "completer_retry_err",  "retry_exceeded_err",
 };
 
 std::optional<std::uint64_t> number_in(const Tree& tree, const std::string& path) {
@@ -49,6 +38,15 @@ std::optional<std::uint64_t> number_in(const Tree& tree, const std::string& path
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (text.empty() || error != std::errc() || end != text.data() + text.size()) return {};
   return value;
+}
+
+// A counter that is smaller than before was reset, unless it has 32 bits and was about to start
+// anew.
+std::uint64_t growth_of(std::uint64_t before, std::uint64_t after) noexcept {
+  constexpr std::uint64_t kMost32 = 0xffffffff;
+  if (after >= before) return after - before;
+  const bool has_started_anew = before <= kMost32 && kMost32 - before < kMost32 / 16;
+  return has_started_anew ? kMost32 - before + 1 + after : 0;
 }
 
 template <class Names>
@@ -85,14 +83,12 @@ void check_counters(const Host& host, const CounterSamples& samples, Findings& f
   }
   for (const RdmaDevice& device : host.devices) {
     for (const Port& port : device.ports) {
+      if (!port.is_wanted) continue;
       std::string grown;
       for (const auto& [path, before] : samples.first) {
         const auto after = samples.second.find(path);
         if (!path.starts_with(port.folder + "/") || after == samples.second.end()) continue;
-        // Some counters have 32 bits and start anew.
-        const std::uint64_t growth = after->second >= before
-                                         ? after->second - before
-                                         : (after->second - before) & 0xffffffff;
+        const std::uint64_t growth = growth_of(before, after->second);
         if (growth == 0) continue;
         append_item(grown, std::string_view(path).substr(path.rfind('/') + 1));
         grown += " by ";

@@ -18,6 +18,7 @@ namespace {
 
 constexpr std::size_t kMostBytes = std::size_t{1} << 20;
 constexpr std::string_view kSysfs = "/sys";
+constexpr std::string_view kKernelLog = "/dev/kmsg";
 
 Access access_of(int error) noexcept {
   switch (error) {
@@ -61,13 +62,24 @@ int Tree::refusal_of(const std::string& path) const {
   return found == refused_.end() ? 0 : found->second;
 }
 
+// Where a path of a recorded host really is; empty if that is outside of it, because of a link or
+// of
+// ".." in a name that a stranger has written.
+std::string Tree::inside(const std::string& path) const {
+  std::string where = place(path);
+  if (is_live()) return where;
+  const std::string real = real_path(where);
+  const bool is_inside = real == root_ || real.starts_with(root_ + "/");
+  return is_inside ? real : std::string();
+}
+
 Text Tree::read(const std::string& path) const {
   if (const int error = refusal_of(path); error != 0) return failed(error);
-  const UniqueFd file(::open(place(path).c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  const UniqueFd file(::open(inside(path).c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!file) return failed(errno);
   Text text = {.access = Access::kRead};
   std::array<char, 16384> part{};
-  while (text.text.size() < kMostBytes) {
+  while (true) {
     const ssize_t got = ::read(file.get(), part.data(), part.size());
     // The kernel's log gives one message for each read: EPIPE if it was overwritten meanwhile, and
     // EAGAIN at the end.
@@ -75,6 +87,9 @@ Text Tree::read(const std::string& path) const {
     if (got == 0 || (got < 0 && errno == EAGAIN)) break;
     if (got < 0) return failed(errno);
     text.text.append(part.data(), static_cast<std::size_t>(got));
+    if (text.text.size() <= 2 * kMostBytes) continue;
+    if (path != kKernelLog) break;
+    text.text.erase(0, kMostBytes);  // the newest messages matter
   }
   return text;
 }
@@ -91,16 +106,24 @@ std::vector<std::string> Tree::lines(const std::string& path) const {
 }
 
 std::vector<std::string> Tree::names(const std::string& path) const {
-  return topology::names_in(place(path));
+  return topology::names_in(inside(path));
 }
 
-bool Tree::has(const std::string& path) const { return topology::is_there(place(path)); }
+bool Tree::has(const std::string& path) const { return topology::is_there(inside(path)); }
 
-std::string Tree::link(const std::string& path) const { return topology::link_target(place(path)); }
+std::string Tree::link(const std::string& path) const {
+  const std::size_t at = path.rfind('/');
+  const std::string folder = inside(path.substr(0, at));
+  return folder.empty() && !is_live() ? std::string()
+                                      : topology::link_target(folder + path.substr(at));
+}
 
 Access Tree::access(const std::string& path) const {
   if (const int error = refusal_of(path); error != 0) return access_of(error);
-  const UniqueFd file(::open(place(path).c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK));
+  const std::string where = inside(path);
+  // A recorded device is an ordinary file. Another one is not opened, since that may have effects.
+  if (!is_live()) return has(path) ? Access::kRead : Access::kAbsent;
+  const UniqueFd file(::open(where.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK));
   return access_of(file ? 0 : errno);
 }
 

@@ -38,7 +38,7 @@ class Tree {
   // `sysfs` takes the place of /sys; empty: the folder `sys` below `root`.
   explicit Tree(std::string root = "", const std::string& sysfs = "");
 
-  // The paths are those of a live host: "/proc/self/limits". At most 1 MiB of the file is read.
+  // The paths are those of a live host: "/proc/self/limits". At most 2 MiB of a file are read.
   Text read(const std::string& path) const;
   // The first line; empty if it cannot be read.
   std::string line(const std::string& path) const { return read(path).line(); }
@@ -61,6 +61,7 @@ class Tree {
 
  private:
   int refusal_of(const std::string& path) const;
+  std::string inside(const std::string& path) const;
 
   std::string root_;
   std::string sysfs_;

@@ -26,7 +26,7 @@ VerbsDevice look_at(const verbs::Api& api, ibv_device* device) {
   return seen;
 }
 
-// What follows after that many words, each followed by one blank.
+// The line without its first words. One blank follows each of them.
 std::string rest_of(const std::string& line, int words) {
   std::size_t at = 0;
   for (int i = 0; i < words && at != std::string::npos; ++i) {

@@ -51,15 +51,11 @@ std::vector<checks::RdmaDevice> devices_of(std::span<const Device> devices,
   std::vector<checks::RdmaDevice> all;
   for (const Device& device : devices) {
     if (all.empty() || all.back().name != device.ibdev) {
-      all.push_back({.name = device.ibdev,
-                     .folder = "/sys/class/infiniband/" + device.ibdev,
-                     .driver = {},
-                     .pci = {},
-                     .model = {},
-                     .firmware = {},
-                     .is_iwarp = device.transport == Transport::kIwarp,
-                     .uverbs = {},
-                     .ports = {}});
+      checks::RdmaDevice& added = all.emplace_back();
+      added.name = device.ibdev;
+      added.folder = "/sys/class/infiniband/" + device.ibdev;
+      added.is_iwarp = device.transport == Transport::kIwarp;
+      added.can_open = true;
     }
     all.back().ports.push_back(port_of(device, tree));
   }

@@ -68,7 +68,17 @@ def ib_uverbs_not_loaded(host):
 def device_cgroup_refuses_one(host):
     host.refuse("/dev/infiniband/uverbs1")
     host.verbs("list", "device mlx5_0", "mtu mlx5_0 1 4096", "device mlx5_1 open device: Operation not permitted")
-    return [("device-node-denied", FAILURE, "mlx5_1")]
+    return [("device-node-denied", FAILURE, "mlx5_1"), ("far-nic", NOTE, "GPU 0000:33:00.0")]
+
+
+@case(pairs=4)
+def container_with_one_of_four_devices(host):
+    for n in (0, 1, 3):
+        host.drop(f"/dev/infiniband/uverbs{n}")
+        drop_gids(host, n, range(4))
+    host.verbs("list", "device mlx5_2", *(f"device mlx5_{n} open device: No such file or directory" for n in (0, 1, 3)))
+    return [finding for n in (0, 1, 3) for finding in
+            (("device-node-missing", NOTE, f"mlx5_{n}"), ("far-nic", NOTE, f"GPU {hosts.gpu_address(n)}"))]
 
 
 @case()
@@ -86,7 +96,7 @@ def library_not_installed(host):
 @case()
 def device_fails_to_open(host):
     host.verbs("list", "device mlx5_0", "device mlx5_1 open device: Cannot allocate memory")
-    return [("device-not-opened", FAILURE, "mlx5_1")]
+    return [("device-not-opened", FAILURE, "mlx5_1"), ("far-nic", NOTE, "GPU 0000:33:00.0")]
 
 
 @case()
@@ -101,6 +111,18 @@ def iwarp_adapter(host):
     return [("iwarp-device", NOTE, "mlx5_1")]
 
 
+def add_function(host, n, name, value):
+    """Another port of NIC n's card, a function of its own without a cable: mlx5_9."""
+    address = hosts.nic_address(n)[:-1] + "1"
+    nic = f"/sys/bus/pci/devices/{hosts.nic_address(n)}"
+    folder = host.at(nic)[0][hosts.nic_address(n)]["@link"].rsplit("/", 1)[0] + "/" + address
+    host.put(f"/sys/bus/pci/devices/{address}", {"@link": folder})
+    host.put("/sys/class/infiniband/mlx5_9", {"@link": f"{folder[3:]}/infiniband/mlx5_9"})
+    for path, text in (("ports/1/state", "4: ACTIVE"), ("ports/1/link_layer", "Ethernet"), (f"ports/1/{name}", value)):
+        host.put(f"/sys/class/infiniband/mlx5_9/{path}", text)
+    host.tree["verbs"] += "device mlx5_9\n"
+
+
 # --- ports ---
 
 @case(is_infiniband=True)
@@ -108,6 +130,21 @@ def cable_out(host):
     host.port(0, "state", "1: DOWN")
     host.port(0, "phys_state", "2: Polling")
     return [("port-not-active", WARNING, "mlx5_0 port 1"), ("far-nic", NOTE, "GPU 0000:13:00.0")]
+
+
+@case()
+def second_port_of_a_card_without_a_cable(host):
+    add_function(host, 1, "state", "1: DOWN")
+    return [("port-not-active", NOTE, "mlx5_9 port 1")]
+
+
+@case()
+def nic_for_other_traffic_is_excluded(host):
+    host.port(1, "rate", "100 Gb/sec (4X EDR)")
+    host.put("/sys/class/net/eth1/mtu", 1500)
+    drop_gids(host, 1, (2, 3))
+    host.environment("NCCL_IB_HCA==mlx5_0", "NCCL_IB_GID_INDEX=3")
+    return [("far-nic", NOTE, "GPU 0000:33:00.0")]
 
 
 @case()
@@ -145,6 +182,12 @@ def mtu_of_one_differs(host):
     return [("mtu-differs", WARNING, "mlx5_3 port 1")]
 
 
+@case(pairs=4)
+def mtus_with_the_same_payload(host):
+    host.put("/sys/class/net/eth3/mtu", 4200)
+    return []
+
+
 @case()
 def flapping_link(host):
     host.port(1, "counters/link_downed", 37)
@@ -161,6 +204,13 @@ def link_lost_four_times(host):
 def damaged_cable(host):
     host.put("/later/sys/class/infiniband/mlx5_0/ports/1/counters/symbol_error", 12)
     return [("port-errors", WARNING, "mlx5_0 port 1")]
+
+
+@case()
+def counter_was_reset(host):
+    host.port(0, "counters/symbol_error", 65535)
+    host.put("/later/sys/class/infiniband/mlx5_0/ports/1/counters/symbol_error", 3)
+    return []
 
 
 @case()
@@ -240,6 +290,14 @@ def rails_in_one_subnet_with_settings(host):
     one_subnet(host)
     for name, value in (("arp_ignore", 1), ("arp_announce", 2), ("rp_filter", 2)):
         host.put(f"/proc/sys/net/ipv4/conf/all/{name}", value)
+    return []
+
+
+@case()
+def link_local_routes_on_each_interface(host):
+    host.put("/proc/net/route", "Iface\tDestination\tGateway\n"
+             + "\n".join(f"eth{n}\t0000FEA9\t00000000\t0001\t0\t0\t0\t0000FFFF" for n in range(2))
+             + "\neth0\t1\t00000000")
     return []
 
 
@@ -369,7 +427,7 @@ def numa_node_not_known(host):
 @case()
 def virtual_function_beside_the_physical_one(host):
     host.function(hosts.nic_address(1), "physfn", {"@link": "../../../../pci0000:10/" + hosts.nic_address(0)})
-    return [("virtual-and-physical", WARNING, "mlx5_1")]
+    return [("virtual-and-physical", NOTE, "mlx5_0")]
 
 
 # --- limits ---
@@ -389,6 +447,13 @@ def little_locked_memory_with_the_capability(host):
     limit_memory(host, 8 << 20)
     host.put("/proc/self/status", "CapEff:\t0000000000004000\nCpus_allowed_list:\t0-63")
     return []
+
+
+@case()
+def little_locked_memory_in_a_user_namespace(host):
+    little_locked_memory_with_the_capability(host)
+    host.put("/proc/self/uid_map", "         0     100000      65536")
+    return [("memlock-low", FAILURE, "")]
 
 
 @case()
@@ -447,6 +512,13 @@ def traffic_class_is_a_dscp(host):
 
 
 @case()
+def traffic_class_in_hexadecimal(host):
+    host.environment("NCCL_IB_TC=0x6a")
+    host.put("/sys/class/infiniband/mlx5_0/tc/1/traffic_class", "Global tclass=106")
+    return []
+
+
+@case()
 def traffic_class_of_oracle(host):
     host.environment("NCCL_IB_TC=41")
     return []
@@ -493,7 +565,7 @@ def filter_selects_more_than_it_names(host):
     host.put("/dev/infiniband/uverbs10", "")
     host.tree["verbs"] += "device mlx5_10\n"
     host.environment("NCCL_IB_HCA=mlx5_1")
-    return [("device-filter-prefix", WARNING, "NCCL_IB_HCA")]
+    return [("device-filter-prefix", WARNING, "NCCL_IB_HCA"), ("far-nic", NOTE, "GPU 0000:13:00.0")]
 
 
 @case()
@@ -524,6 +596,12 @@ def level_as_a_number(host):
 def forgotten_file(host):
     host.put("/etc/nccl.conf", "# from the last cluster\nNCCL_IB_TIMEOUT=22\nNCCL_DEBUG=WARN")
     return [("nccl-conf", NOTE, "/etc/nccl.conf")]
+
+
+@case()
+def file_that_turns_off_rdma(host):
+    host.put("/etc/nccl.conf", "NCCL_IB_DISABLE=1")
+    return [("nccl-conf", NOTE, "/etc/nccl.conf"), ("turned-off", FAILURE, "NCCL_IB_DISABLE")]
 
 
 @case()
@@ -592,6 +670,20 @@ def flat(host, n):
                        (f"/sys/class/net/eth{n}", f"net/eth{n}")):
         host.put(link, {"@link": f"../..{base}/{path}"})
     host.put(f"/sys{base}/driver", {"@link": "../../../bus/pci/drivers/mlx5_core"})
+
+
+@case()
+def virtual_machine_with_its_topology(host):
+    virtual_machine_without_topology(host)
+    host.put("/var/run/nvidia-topologyd/virtualTopology.xml", "<system/>")
+    return []
+
+
+@case()
+def application_faults_in_the_kernel_log(host):
+    host.kernel_says("NVRM: Xid (PCI:0000:13:00): 31, pid=123, name=python, Ch 00000008",
+                     "pcieport 0000:10:01.0: AER: Corrected error received: 0000:10:01.0")
+    return []
 
 
 @case()

@@ -3,7 +3,9 @@
 """`beeline doctor` on recorded hosts: healthy ones, ones with faults, and files that are no records.
 
 Usage: doctor_test.py BEELINE [DOCS TESTS] [--renew]
-       DOCS are the pages to compare as well, and TESTS is meson's list of the tests, intro-tests.json
+       DOCS are the pages to compare as well, and TESTS is meson's list of the tests, intro-tests.json.
+       Without them, as for sanitized programs, which are slow to start: a third of the cases, and fewer
+       hosts to compare
        --renew writes the golden files and the table in docs/troubleshooting.md anew"""
 
 import concurrent.futures
@@ -52,8 +54,9 @@ def examined(name):
 class Doctor(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
+        names = list(cases.CASES)[:: 1 if IS_COMPLETE else 3]
         with concurrent.futures.ThreadPoolExecutor(2) as pool:
-            cls.reports = dict(zip(cases.CASES, pool.map(examined, cases.CASES)))
+            cls.reports = dict(zip(names, pool.map(examined, names)))
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -83,13 +86,6 @@ class Doctor(unittest.TestCase):
                     if finding["subject"]:
                         self.assertIn(finding["subject"].split(",")[0].split()[0], finding["fact"])
 
-    def test_each_kind_of_finding_has_a_case(self):
-        status, text, _ = doctor("--list")
-        self.assertEqual(status, 0)
-        kinds = set(re.findall(r"^\| `([a-z0-9-]+)`", text, re.M))
-        found = {f["id"] for _, report, _ in self.reports.values() for f in report["findings"]}
-        self.assertEqual(kinds, found)
-
     def test_the_output_is_the_golden_one(self):
         for name in SHOWN:
             host, _ = built(name)
@@ -110,6 +106,8 @@ class Doctor(unittest.TestCase):
         return sorted(map(str, self.folder.iterdir()))
 
     def test_sixty_four_hosts_are_compared_in_one_table(self):
+        if not IS_COMPLETE:
+            return self.assertEqual(doctor("--compare", *self.nodes(4))[0], 0)
         files = self.nodes(
             64,
             node07=lambda host: host.put("/sys/class/infiniband/mlx5_3/fw_ver", "28.36.1010"),
@@ -158,6 +156,28 @@ class Doctor(unittest.TestCase):
         self.assertEqual(status, 2)
         self.assertIn("No such file", error)
 
+    def test_a_record_shows_nothing_of_the_host_that_examines_it(self):
+        secret = self.folder / "secret"
+        secret.write_text("NCCL_NET=Secret\n")
+        by_name = hosts.healthy()
+        by_name.environment(f"NCCL_CONF_FILE=/../../../../../..{secret}")
+        # The second link stays inside the record if the first one is taken for a folder.
+        by_link = hosts.healthy()
+        by_link.put("/d/e/f/up", {"@link": "../../.."})
+        by_link.put("/etc/nccl.conf", {"@link": f"../d/e/f/up/../../../..{secret}"})
+        for host in (by_name, by_link):
+            status, text, error = doctor("--root", self.record(host.text()), "--json")
+            self.assertEqual((status, error), (0, ""))
+            self.assertNotIn("Secret", text)
+
+    def test_no_command_has_characters_for_the_shell(self):
+        host = hosts.healthy()
+        folder = "/sys/fs/cgroup/system.slice/slurmd.service"
+        host.put(f"{folder}/rdma.max", "mlx5_0';touch$IFS-x;' hca_handle=1")
+        host.put(f"{folder}/rdma.current", "mlx5_0';touch$IFS-x;' hca_handle=1")
+        report = json.loads(doctor("--root", self.record(host.text()), "--json")[1])
+        self.assertEqual([(f["id"], f["command"]) for f in report["findings"]], [("rdma-cgroup-limit", "")])
+
     def test_mistakes_in_the_command_line(self):
         for arguments in (("--list", "--json"), ("--record", "x", "--root", "y"), ("--with-addresses",),
                           ("--seconds", "-1"), ("--record", "x", "--json"), ("--compare", "x"),
@@ -167,6 +187,13 @@ class Doctor(unittest.TestCase):
 
 
 class Pages(unittest.TestCase):
+    def test_each_kind_of_finding_has_a_case(self):
+        status, text, _ = doctor("--list")
+        self.assertEqual(status, 0)
+        kinds = set(re.findall(r"^\| `([a-z0-9-]+)`", text, re.M))
+        found = {finding for name in cases.CASES for finding, _, _ in built(name)[1]}
+        self.assertEqual(kinds, found)
+
     def test_the_page_has_the_table(self):
         page = DOCS / "troubleshooting.md"
         before, rest = page.read_text().split(BEGIN)
@@ -189,6 +216,7 @@ class Pages(unittest.TestCase):
 if __name__ == "__main__":
     RENEW = "--renew" in sys.argv
     BEELINE, *paths = [argument for argument in sys.argv[1:] if argument != "--renew"]
+    IS_COMPLETE = bool(paths)
     if paths:
         DOCS, TESTS = map(pathlib.Path, paths)
     unittest.main(argv=[sys.argv[0], "Doctor", *(["Pages"] if paths else [])])

@@ -49,6 +49,8 @@ class Record(unittest.TestCase):
 
     def test_addresses_are_replaced_unless_they_are_wanted(self):
         variables = {"NCCL_IB_ADDR_RANGE": "192.168.77.0/24", "LD_LIBRARY_PATH": "/home/somebody/lib",
+                     "NCCL_COMM_ID": "head.example:1234", "NCCL_DEBUG_FILE": "/users/alice/x", "NCCL_X": "2001:db9::7",
+                     "BEELINE_Y": "a\nNCCL_NET=Socket",
                      "SECRET_TOKEN": "hunter2"}
         for options, is_there in ((), False), (("--with-addresses",), True):
             with self.subTest(options=options):
@@ -57,10 +59,12 @@ class Record(unittest.TestCase):
                 tree = json.loads(text)
                 port = tree["sys"]["class"]["infiniband"]["softnic0"]
                 self.assertIn("@link", port)
-                for address in ("192.168.77.0", "/home/somebody", self.hardware_address()):
+                for address in ("192.168.77.0", "/home/somebody", "head.example", "alice", "2001:db9::7",
+                                self.hardware_address()):
                     self.assertEqual(address in text, is_there, address)
                 self.assertIn("NCCL_IB_ADDR_RANGE=", tree["environment"])
                 self.assertNotIn("hunter2", text)
+                self.assertNotIn("\nNCCL_NET=", tree["environment"])
 
     def hardware_address(self):
         return self.run_on("dgx-8rail", 'cat "$BEELINE_SYSFS_ROOT/class/net/eth0/address"').strip()

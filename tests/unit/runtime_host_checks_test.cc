@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is checked at init, with the facts of the table of devices. The checks themselves are tested
+// The checks at init take their facts from the table of devices. The checks themselves are tested
 // with whole hosts in tests/doctor.
 #include "plugin/runtime/host_checks.h"
 

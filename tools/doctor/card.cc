@@ -3,9 +3,9 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <string_view>
 
+#include "plugin/checks/words.h"
 namespace beeline::doctor {
 namespace {
 
@@ -15,20 +15,16 @@ using checks::Port;
 using checks::RdmaDevice;
 using checks::Tree;
 
-// A part of a line: what is behind the name, without blanks around it.
-std::string value_behind(const std::vector<std::string>& lines, std::string_view name) {
-  for (const std::string& line : lines) {
-    if (!line.starts_with(name)) continue;
-    const std::size_t begin = line.find_first_not_of(" \t:", name.size());
-    return begin == std::string::npos ? "" : line.substr(begin);
+// The hard limit, to which the plugin raises the soft one.
+std::string locked_memory(const Tree& tree) {
+  constexpr std::string_view kName = "Max locked memory";
+  for (const std::string& line : tree.lines("/proc/self/limits")) {
+    if (!line.starts_with(kName)) continue;
+    const std::vector<std::string> words =
+        checks::split(std::string_view(line).substr(kName.size()));
+    return words.size() < 2 ? "" : words[1];
   }
   return "";
-}
-
-std::string locked_memory(const Tree& tree) {
-  const std::string limits = value_behind(tree.lines("/proc/self/limits"), "Max locked memory");
-  const std::size_t at = limits.find_first_of(" \t");
-  return limits.substr(0, at);
 }
 
 // Not the address itself, which differs between hosts.

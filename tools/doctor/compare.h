@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What differs between several hosts.
+// Finds the differences between several hosts.
 #pragma once
 
 #include <string>

@@ -5,7 +5,6 @@
 
 #include <chrono>
 #include <filesystem>
-#include <optional>
 #include <thread>
 #include <utility>
 
@@ -95,7 +94,10 @@ int look_at_recorded_host(const Options& options) {
 }
 
 // The name of the file without its folder and its suffix.
-std::string name_of(const std::string& path) { return std::filesystem::path(path).stem().string(); }
+std::string name_of(const std::string& path) {
+  std::string name = std::filesystem::path(path).stem().string();
+  return name.empty() ? path : name;
+}
 
 int compare(const Options& options) {
   std::vector<Examined> hosts;

@@ -32,12 +32,31 @@ bool is_text(const std::string& bytes) noexcept {
       bytes, [](unsigned char c) { return c == '\n' || c == '\t' || (c >= 0x20 && c < 0x7f); });
 }
 
-// A configuration space of 4096 bytes is mostly zeros. Its length says whether the user was allowed
-// to read more than the first 256 bytes, so a part of them stays.
-std::string without_zeros(const std::string& bytes) {
-  constexpr std::size_t kKept = 0x110;
-  const std::size_t used = bytes.find_last_not_of('\0') + 1;
-  return bytes.substr(0, std::max(used, std::min(bytes.size(), kKept)));
+// The part of a bridge's configuration space that the checks need: the register of access control,
+// and the list that leads to it. The rest becomes zeros, because other capabilities contain serial
+// numbers, which may be hardware addresses. The length says whether the user was allowed to read
+// more than the first 256 bytes.
+std::string access_control_of(const std::string& config) {
+  constexpr std::size_t kExtended = 0x100;
+  constexpr unsigned kAccessControl = 0x0d;
+  std::string kept(config.size(), '\0');
+  std::size_t used = std::min<std::size_t>(config.size(), kExtended + 0x10);
+  std::size_t at = kExtended;
+  for (int n = 0; n < 64 && at >= kExtended && at + 8 <= config.size(); ++n) {
+    const auto byte = [&](std::size_t i) {
+      return static_cast<unsigned>(static_cast<unsigned char>(config[at + i]));
+    };
+    const bool is_wanted = (byte(0) | byte(1) << 8) == kAccessControl;
+    kept.replace(at, is_wanted ? 8 : 4, config, at, is_wanted ? 8 : 4);
+    used = std::max(used, at + 8);
+    at = byte(2) >> 4 | byte(3) << 4;
+  }
+  return kept.substr(0, used);
+}
+
+bool is_bridge(const Tree& tree, const std::string& config) {
+  const std::string folder = config.substr(0, config.rfind('/'));
+  return tree.line(folder + "/class").starts_with("0x0604");
 }
 
 std::string hex(const std::string& bytes) {
@@ -88,6 +107,11 @@ std::string shortened(const std::string& path, const std::string& text) {
   return at == 0 || at == std::string::npos ? wanted : wanted.substr(at + 1);
 }
 
+// Variables whose values contain the name of a host.
+bool is_name_of_host(std::string_view variable) noexcept {
+  return variable == "NCCL_HOSTID" || variable == "NCCL_COMM_ID";
+}
+
 const char* name_of(Access access) noexcept { return access == Access::kDenied ? "EACCES" : "EIO"; }
 
 class Recorder {
@@ -95,6 +119,7 @@ class Recorder {
   Recorder(const Tree& tree, bool with_addresses) : tree_(tree), with_addresses_(with_addresses) {}
 
   void add(const std::string& path) {
+    if (path.ends_with("/libnccl.so.2")) return add_library(path);
     std::string place = resolve(path);
     if (place.empty()) return;
     if (const std::string target = tree_.link(place); !target.empty()) {
@@ -122,7 +147,9 @@ class Recorder {
     put(place, with_addresses_ ? text : addresses_.in_text(text));
   }
 
-  std::string finish() { return document_.dump(1) + "\n"; }
+  std::string finish() {
+    return document_.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+  }
 
  private:
   // Follows the links in the folders of the path, and records them. Empty if there are too many.
@@ -153,6 +180,12 @@ class Recorder {
     return {};
   }
 
+  // The name of a library contains its version, which is enough.
+  void add_library(const std::string& path) {
+    const std::string target = tree_.link(path);
+    if (!target.empty()) put(path, {{"@link", target.substr(target.rfind('/') + 1)}});
+  }
+
   // A device file has no content; whether it can be opened is what matters.
   void add_device(const std::string& place) {
     const Access access = tree_.access(place);
@@ -167,12 +200,17 @@ class Recorder {
   }
 
   void add_content(const std::string& path, const std::string& place, const std::string& content) {
-    if (!is_text(content)) return put(place, {{"@hex", hex(without_zeros(content))}});
+    if (path.starts_with("/sys/bus/pci/") && path.ends_with("/config")) {
+      if (is_bridge(tree_, place)) put(place, {{"@hex", hex(access_control_of(content))}});
+      return;
+    }
+    if (!is_text(content)) return put(place, {{"@hex", hex(content)}});
     const std::string text = shortened(path, content);
     if (with_addresses_) return put(place, text);
     if (path == "/proc/net/route") return put(place, addresses_.in_routes(text));
-    const bool has_addresses = path == "/dev/kmsg" || path.starts_with("/proc/net/bonding/") ||
-                               has(path, "/gids/") || path.ends_with("/address");
+    const bool has_addresses = path == "/dev/kmsg" || path == "/etc/nccl.conf" ||
+                               path.starts_with("/proc/net/bonding/") || has(path, "/gids/") ||
+                               path.ends_with("/address");
     put(place, has_addresses ? addresses_.in_text(text) : text);
   }
 
@@ -206,7 +244,11 @@ std::string record_of(const Tree& tree, const Environ& environ, const checks::Ve
   each_recorded_path(tree, [&](const std::string& path) { recorder.add(path); });
   std::string variables;
   for (const Environ::Variable& variable : environ.variables()) {
-    if (is_recorded(variable.name)) variables += variable.name + "=" + variable.value + "\n";
+    if (!is_recorded(variable.name)) continue;
+    std::string value =
+        is_name_of_host(variable.name) && !with_addresses ? "REPLACED" : variable.value;
+    std::ranges::replace(value, '\n', ' ');
+    variables += variable.name + "=" + value + "\n";
   }
   recorder.add_text(kEnvironment, variables);
   recorder.add_text(kVerbs, to_text(verbs));

@@ -20,7 +20,7 @@ namespace beeline::doctor {
 inline constexpr const char* kSecondReading = "/later";
 // The variables of the environment that matter, one in a line.
 inline constexpr const char* kEnvironment = "/environment";
-// What libibverbs says.
+// The devices as libibverbs shows them (verbs_view.h).
 inline constexpr const char* kVerbs = "/verbs";
 
 // Without addresses, those of the network are replaced by others that are in the same relations:

@@ -24,6 +24,7 @@ constexpr std::array kPaths = {
     "/proc/self/limits",
     "/proc/self/mounts",
     "/proc/self/status",
+    "/proc/self/uid_map",
     "/proc/sys/kernel/numa_balancing",
     "/proc/sys/kernel/osrelease",
     "/proc/sys/net/ipv4/conf/*/arp_announce",
@@ -85,6 +86,12 @@ constexpr std::array kPaths = {
     "/sys/kernel/mm/memory_peers/*/version",
     "/sys/module/ib_core/parameters/netns_mode",
     "/sys/module/nvidia_peermem/version",
+    "/usr/lib/aarch64-linux-gnu/libnccl.so.2",
+    "/usr/lib/x86_64-linux-gnu/libnccl.so.2",
+    "/usr/lib64/libnccl.so.2",
+    "/usr/local/cuda/lib64/libnccl.so.2",
+    "/usr/local/lib/libnccl.so.2",
+    "/var/run/nvidia-topologyd/virtualTopology.xml",
 };
 
 constexpr std::array<std::string_view, 10> kVariables = {

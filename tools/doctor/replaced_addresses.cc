@@ -32,6 +32,18 @@ std::string without_colons(std::string text) {
   return text;
 }
 
+// The name behind these folders is a user's.
+std::string without_users(const std::string& text) {
+  std::string all = text;
+  for (const std::string_view folder : {"/home/", "/users/", "/Users/", "/u/"}) {
+    for (std::size_t at = all.find(folder); at != std::string::npos; at = all.find(folder, at)) {
+      at += folder.size();
+      all.replace(at, std::min(all.find_first_of("/:\n", at), all.size()) - at, "user");
+    }
+  }
+  return all;
+}
+
 // Four groups of a GID.
 std::string groups(std::size_t number) {
   return fmt::format("{:04x}:{:04x}:{:04x}:{:04x}", number >> 48 & 0xffff, number >> 32 & 0xffff,
@@ -95,18 +107,23 @@ std::string ReplacedAddresses::in_text(const std::string& text) {
   static const std::regex kGid("\\b([0-9a-f]{4}:){7}[0-9a-f]{4}\\b");
   static const std::regex kMac("\\b([0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}\\b");
   static const std::regex kIpv4("\\b([0-9]{1,3}\\.){3}[0-9]{1,3}\\b");
-  static const std::regex kHome("/home/[^/:\n]+");
+  // With "::", which the kernel never writes.
+  static const std::regex kShortIpv6("\\b([0-9a-fA-F]{1,4}:){1,6}(:[0-9a-fA-F]{1,4}){1,6}\\b");
   std::string all = replaced(text, kGid, [this](const std::string& found) { return gid(found); });
   all = replaced(all, kMac, [this](const std::string& found) { return mac(found); });
   all = replaced(all, kIpv4, [this](const std::string& found) { return ipv4(found); });
-  return replaced(all, kHome, [](const std::string&) { return std::string("/home/user"); });
+  all = replaced(all, kShortIpv6, [this](const std::string& found) {
+    return fmt::format("2001:db8::{:x}", number("ipv6", found));
+  });
+  return without_users(all);
 }
 
 std::string ReplacedAddresses::in_routes(const std::string& text) {
   static const std::regex kAddress("\\t[0-9A-F]{8}\\t[0-9A-F]{8}\\t");
   return replaced(text, kAddress, [this](const std::string& found) {
     const auto other = [this](const std::string& address) {
-      if (address == "00000000") return address;
+      // Bytes are in reverse order: 169.254.x.x is link-local, and stays so.
+      if (address == "00000000" || address.ends_with("FEA9")) return address;
       return fmt::format("{:04X}000A", number("route", address) & 0xffff);
     };
     return "\t" + other(found.substr(1, 8)) + "\t" + other(found.substr(10, 8)) + "\t";

@@ -13,8 +13,8 @@ namespace beeline::doctor {
 
 class ReplacedAddresses {
  public:
-  // Hardware addresses ("02:00:0a:00:00:01"), GIDs and IPv4 addresses anywhere in a text, and the
-  // user's name in the path of a home folder.
+  // Hardware addresses ("02:00:0a:00:00:01"), GIDs, IPv4 and IPv6 addresses anywhere in a text, and
+  // the user's name in the path of a home folder.
   std::string in_text(const std::string& text);
   // /proc/net/route has IPv4 addresses as eight hexadecimal digits.
   std::string in_routes(const std::string& text);

@@ -219,7 +219,7 @@ std::string kinds_table() {
     const std::string fix = in_table(kind.fix);
     text += fmt::format("| `{}` ({}) | {}: {} | {}{}{} |\n", kind.id, word_of(kind.severity),
                         in_table(kind.title), in_table(kind.why), command,
-                        command.empty() || fix.empty() ? "" : ". ", fix);
+                        command.empty() || fix.empty() ? "" : "; ", fix);
   }
   return text;
 }

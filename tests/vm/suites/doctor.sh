@@ -24,7 +24,7 @@ import json, sys
 found = json.load(open(sys.argv[1]))["findings"]
 print(*sorted({f["id"] for f in found if f["severity"] in ("failure", "warning")}))' "$report"
 }
-# What the doctor says to run against a finding, one command in a line.
+# The commands that the doctor prints for a finding, one in each line.
 commands() { # ID
   python3 -c '
 import json, sys
