@@ -45,8 +45,10 @@ struct RailsRig {
   // A comm between the first `listening` devices of one process and the first `connecting` of the
   // other.
   CommPair join(std::size_t listening, std::size_t connecting);
-  // The error of a connect that must fail. Then accept() goes on waiting, or fails as well.
-  Error join_error(std::size_t listening, std::size_t connecting);
+  // The error of a connect that must fail, while accept() goes on waiting. Each end must log
+  // `line`, the listening one before its listener is closed: closing it ends what is being
+  // accepted.
+  Error join_error(std::size_t listening, std::size_t connecting, const std::string& line);
   struct Errors {
     Error of_connect;
     Error of_accept;
