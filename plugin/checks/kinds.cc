@@ -19,6 +19,7 @@ constexpr std::string_view kProcessors = "processors";
 constexpr std::string_view kQos = "quality of service";
 constexpr std::string_view kSettings = "settings";
 constexpr std::string_view kSoftware = "software";
+constexpr std::string_view kBetweenHosts = "between hosts";
 
 constexpr std::array kTable = {
     Kind{.id = "no-rdma-device",
@@ -441,6 +442,70 @@ constexpr std::array kTable = {
          .why = "the device may be slow or fail again",
          .fix = "",
          .command = "dmesg -T | grep -i -E '{pattern}'"},
+
+    // Found by beeline doctor --peer.
+    Kind{.id = "host-not-probed",
+         .area = kBetweenHosts,
+         .severity = kFailure,
+         .title = "The plugin does not work on a host, or stops working",
+         .why = "a job that uses this host fails, or its traffic goes over TCP sockets",
+         .fix = "run beeline doctor on that host",
+         .command = ""},
+    Kind{.id = "host-unreachable",
+         .area = kBetweenHosts,
+         .severity = kFailure,
+         .title = "No rail of a host reaches another host",
+         .why = "a job that uses this host fails when its ranks connect",
+         .fix =
+             "compare the addresses and the subnets of the hosts (ibv_devinfo -v), and check the "
+             "switch; if no address answers (ping -I NETDEV ADDRESS), the network is at fault",
+         .command = ""},
+    Kind{.id = "rail-unreachable",
+         .area = kBetweenHosts,
+         .severity = kFailure,
+         .title = "A rail reaches no rail of other hosts",
+         .why = "connections over this rail fail; with recovery, they use the other rails and are "
+                "slower",
+         .fix = "check the address of this rail (rdma link, show_gids), its cable and its port of "
+                "the switch",
+         .command = ""},
+    Kind{.id = "pair-unreachable",
+         .area = kBetweenHosts,
+         .severity = kFailure,
+         .title = "Two rails do not reach each other, although each reaches others",
+         .why = "jobs fail or not depending on which GPUs they get",
+         .fix =
+             "check the route between the two (ip route get ADDRESS oif NETDEV), their partition "
+             "keys, and access lists of the switches",
+         .command = ""},
+    Kind{.id = "rails-apart",
+         .area = kBetweenHosts,
+         .severity = kNote,
+         .title = "The rails are on networks that do not reach each other",
+         .why = "as in a rail-optimized fabric without a spine; NCCL then has to use rails of the "
+                "same position (NCCL_CROSS_NIC=0)",
+         .fix = "",
+         .command = ""},
+    Kind{.id = "data-wrong",
+         .area = kBetweenHosts,
+         .severity = kFailure,
+         .title = "Other data arrives than was sent",
+         .why = "results of jobs are wrong",
+         .fix = "do not use this rail; exchange the adapter, or with GPU memory update its driver",
+         .command = ""},
+    Kind{.id = "rail-slow",
+         .area = kBetweenHosts,
+         .title = "A rail is slower than others of its speed",
+         .why = "a collective is as slow as its slowest rail",
+         .fix = "check on its host the PCIe link and the counters of its port with beeline doctor, "
+                "then its cable and its port of the switch",
+         .command = ""},
+    Kind{.id = "pair-slow",
+         .area = kBetweenHosts,
+         .title = "The path between two rails is slower than others",
+         .why = "a collective is as slow as its slowest path",
+         .fix = "look for a congested or degraded link between the switches of these two rails",
+         .command = ""},
 };
 
 }  // namespace

@@ -20,6 +20,7 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import cases  # noqa: E402
 import hosts  # noqa: E402
+import peers_test  # noqa: E402
 
 HERE = pathlib.Path(__file__).resolve().parent
 GOLDENS = HERE / "goldens"
@@ -87,14 +88,14 @@ class Doctor(unittest.TestCase):
                         self.assertIn(finding["subject"].split(",")[0].split()[0], finding["fact"])
 
     def test_the_output_is_the_golden_one(self):
-        for name in SHOWN:
+        for name, suffix, options in (*((name, "txt", ()) for name in SHOWN), (SHOWN[2], "json", ("--json",))):
             host, _ = built(name)
-            text = doctor("--root", self.record(host.text()))[1].replace(str(self.folder) + "/", "")
-            golden = GOLDENS / f"{name}.txt"
+            text = doctor("--root", self.record(host.text()), *options)[1].replace(str(self.folder) + "/", "")
+            golden = GOLDENS / f"{name}.{suffix}"
             if RENEW:
                 golden.parent.mkdir(exist_ok=True)
                 golden.write_text(text)
-            with self.subTest(case=name):
+            with self.subTest(case=name, suffix=suffix):
                 self.assertEqual(text, golden.read_text())
 
     def nodes(self, count, **changes):
@@ -192,7 +193,7 @@ class Pages(unittest.TestCase):
         self.assertEqual(status, 0)
         kinds = set(re.findall(r"^\| `([a-z0-9-]+)`", text, re.M))
         found = {finding for name in cases.CASES for finding, _, _ in built(name)[1]}
-        self.assertEqual(kinds, found)
+        self.assertEqual(kinds, found | peers_test.FINDINGS)
 
     def test_the_page_has_the_table(self):
         page = DOCS / "troubleshooting.md"

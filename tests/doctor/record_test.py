@@ -27,8 +27,8 @@ class Record(unittest.TestCase):
     def run_on(self, fabric, script, *arguments, **variables):
         """Runs a shell script on a host of the fabric; its arguments begin with the beeline command."""
         done = subprocess.run(
-            [SOFTNIC, "run", "--fabric", FABRICS / f"{fabric}.toml", "--", "sh", "-c", script, "sh", BEELINE,
-             *map(str, arguments)],
+            [SOFTNIC, "run", "--name", f"record-{os.getpid()}", "--fabric", FABRICS / f"{fabric}.toml", "--",
+             "sh", "-c", script, "sh", BEELINE, *map(str, arguments)],
             env={**os.environ, **variables}, capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         return done.stdout

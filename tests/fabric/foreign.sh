@@ -27,14 +27,16 @@ wants() {
   done
 }
 
-# Result lines are: bytes, iterations, peak MB/s, average MB/s, messages.
+# Result lines are: bytes, iterations, peak MB/s, average MB/s, messages. On a busy machine perftest may
+# fail to measure the speed of the processor's clock. It then says so, and prints 0 in that line.
 bandwidth() { # LINES
-  awk -v wanted="$1" '/^ *[0-9]/ {
+  awk -v wanted="$1" '/Correlation coefficient/ { unclocked = 1 }
+    /^ *[0-9]/ {
       ++lines; bytes = $1; rate = $4
       if (rate <= 0) bad = 1
     }
     END {
-      if (lines != wanted || bad) { print lines + 0, "good lines of", wanted; exit 1 }
+      if (lines != wanted || (bad && !unclocked)) { print lines + 0, "good lines of", wanted; exit 1 }
       if (lines > 1) printf "%d sizes, ", lines
       printf "%d bytes at %.0f MB/s\n", bytes, rate
     }'
@@ -42,14 +44,16 @@ bandwidth() { # LINES
 one_size() { bandwidth 1; }
 all_sizes() { bandwidth 23; }
 
-# Result lines are: bytes, iterations, least, most, typical microseconds, and more.
+# Result lines are: bytes, iterations, least, most, typical microseconds, and more. For the clock, see
+# bandwidth.
 latency() { # LINES
-  awk -v wanted="$1" '/^ *[0-9]/ {
+  awk -v wanted="$1" '/Correlation coefficient/ { unclocked = 1 }
+    /^ *[0-9]/ {
       ++lines; us[$1] = $5
       if ($5 <= 0) bad = 1
     }
     END {
-      if (lines != wanted || bad) { print lines + 0, "good lines of", wanted; exit 1 }
+      if (lines != wanted || (bad && !unclocked)) { print lines + 0, "good lines of", wanted; exit 1 }
       if (lines > 1) printf "%d sizes, ", lines
       printf "8 bytes in %.2f us\n", us[8]
     }'

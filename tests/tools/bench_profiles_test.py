@@ -27,7 +27,8 @@ OF_NCCL = {"NCCL_NET", "NCCL_NET_PLUGIN", "NCCL_NET_PLUGIN_REF_COUNT", "NCCL_NET
 
 # Variables that only documents mention. NCCL_HOSTID is not documented by NCCL.
 OF_DOCUMENTS = OF_NCCL | {"NCCL_TESTS_HOME", "NCCL_TOPO_FILE", "NCCL_NET_MERGE_LEVEL", "NCCL_NET_FORCE_MERGE",
-                          "NCCL_P2P_DISABLE", "NCCL_SHM_DISABLE", "NCCL_PROTO", "NCCL_ALGO", "NCCL_HOSTID"}
+                          "NCCL_P2P_DISABLE", "NCCL_SHM_DISABLE", "NCCL_PROTO", "NCCL_ALGO", "NCCL_HOSTID",
+                          "NCCL_CROSS_NIC"}
 
 
 class CheckedIn(unittest.TestCase):

@@ -62,6 +62,7 @@ void add_device(Card& card, const Host& host, const RdmaDevice& device) {
 }
 
 bool is_setting(std::string_view name) noexcept {
+  if (name == "BEELINE_SYSFS_ROOT") return false;  // a folder of one host
   return name.starts_with("NCCL_") || name.starts_with("BEELINE_") || name.starts_with("RDMAV_") ||
          name.starts_with("MLX5_");
 }

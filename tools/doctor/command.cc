@@ -13,6 +13,31 @@ namespace {
 
 constexpr double kMostSeconds = 3600;
 
+// Checks the options for several hosts.
+Outcome<void> check_several(const Options& options) {
+  const auto given = static_cast<int>(!options.peers.empty()) +
+                     static_cast<int>(!options.hostfile.empty()) +
+                     static_cast<int>(!options.cluster.empty());
+  if (given == 0 && !options.svg.empty()) {
+    return fail("--svg draws the rails between hosts: add --peer HOST");
+  }
+  if (given == 0 && !options.launch.empty()) {
+    return fail("--launch starts the doctor on other hosts: add --peer HOST");
+  }
+  if (given > 1) return fail("--peer, --hostfile and --cluster: choose one of them");
+  const bool has_other = !options.root.empty() || !options.record.empty() || options.list ||
+                         options.all || !options.compare.empty();
+  if (given == 1 && has_other) {
+    return fail(
+        "several hosts are looked at as they are; --root, --record, --compare, --list and --all "
+        "cannot be combined with --peer, --hostfile or --cluster");
+  }
+  if (!options.cluster.empty() && !options.launch.empty()) {
+    return fail("--launch: with --cluster the doctors are started by srun, mpirun or torchrun");
+  }
+  return {};
+}
+
 Outcome<void> check_options(const Options& options) {
   if (!(options.seconds >= 0 && options.seconds <= kMostSeconds)) {
     return fail(
@@ -35,7 +60,7 @@ Outcome<void> check_options(const Options& options) {
   if (options.with_addresses && options.record.empty()) {
     return fail("--with-addresses belongs to --record FILE");
   }
-  return {};
+  return check_several(options);
 }
 
 }  // namespace
@@ -59,6 +84,27 @@ void add_command(tools::CommandLine& line) {
                   "Show what differs between hosts, each as for --root. Exit status 0: nothing, 1: "
                   "something",
                   "FILE...");
+  doctor.begin_group("Several hosts");
+  doctor.add_each("--peer", options->peers,
+                  "Look at this host and at HOST, on which ssh must be able to run a command: what "
+                  "differs, and whether each rail of one reaches each of the other",
+                  "HOST");
+  doctor.add(
+      "--hostfile", options->hostfile,
+      "The same with the hosts that FILE names, one on each line. More than two hosts: rails "
+      "of the same position",
+      "FILE");
+  doctor.add("--cluster", options->cluster,
+             "The same with the hosts on which srun, mpirun or torchrun runs this command. Its "
+             "ranks meet at a file in a shared folder, or at HOST:PORT of rank 0",
+             "FILE");
+  doctor.add("--launch", options->launch,
+             "The command that runs another one on {host} (default: ssh -o BatchMode=yes {host})",
+             "COMMAND");
+  doctor.add("--svg", options->svg, "Draw the rails between the hosts into FILE", "FILE");
+  doctor.add_flag("--serve", options->serve,
+                  "Answer the doctor of another host; --peer and --hostfile start this");
+  doctor.begin_group("Options");
   doctor.add_flag("--with-addresses", options->with_addresses,
                   "Leave the addresses of the network in the record");
   doctor.add("--seconds", options->seconds,

@@ -108,6 +108,14 @@ std::set<std::string> odd_hosts(const std::vector<Row>& facts, const std::vector
 
 }  // namespace
 
+std::string different_facts(const std::vector<Examined>& hosts) {
+  std::vector<topology::Cells> table;
+  for (const Row& row : rows_of(hosts)) {
+    if (differs(row)) table.push_back({printable(row.name), values_text(row)});
+  }
+  return table.empty() ? "" : topology::aligned(table);
+}
+
 std::string compare_text(const std::vector<Examined>& hosts) {
   const std::vector<Row> facts = rows_of(hosts);
   const std::vector<Row> problems = problems_of(hosts);
@@ -116,12 +124,11 @@ std::string compare_text(const std::vector<Examined>& hosts) {
   std::string text =
       fmt::format("{} hosts: {} {} from the others: {}\n", hosts.size(), odd.size(),
                   odd.size() == 1 ? "differs" : "differ", named(Names(odd.begin(), odd.end())));
-  std::vector<topology::Cells> table;
-  for (const Row& row : facts) {
-    if (differs(row)) table.push_back({printable(row.name), values_text(row)});
+  if (const std::string table = different_facts(hosts); !table.empty()) {
+    text += "\nDifferent\n" + table;
   }
-  if (!table.empty()) text += "\nDifferent\n" + topology::aligned(table);
-  table.clear();
+  std::vector<topology::Cells> table;
+  table.reserve(problems.size());
   for (const Row& row : problems) {
     table.push_back({printable(row.name), printable(named(row.hosts_of.begin()->second))});
   }

@@ -3,58 +3,24 @@
 
 #include <fmt/format.h>
 
-#include <chrono>
 #include <filesystem>
-#include <thread>
 #include <utility>
 
 #include "common/base/host.h"
-#include "plugin/checks/all_checks.h"
-#include "plugin/config/environ.h"
 #include "tools/cli/exit_status.h"
 #include "tools/cli/output_file.h"
 #include "tools/doctor/compare.h"
 #include "tools/doctor/record.h"
 #include "tools/doctor/recorded_host.h"
 #include "tools/doctor/report.h"
+#include "tools/doctor/several_hosts.h"
+#include "tools/doctor/this_host.h"
 
 namespace beeline::doctor {
 namespace {
 
-using checks::Counters;
 using checks::CounterSamples;
 using checks::Tree;
-
-// This host as the plugin sees it: BEELINE_SYSFS_ROOT counts.
-Tree live_tree(const Environ& environ) {
-  return Tree("", std::string(environ.get("BEELINE_SYSFS_ROOT").value_or("")));
-}
-
-checks::VerbsView live_verbs(const Environ& environ) {
-  return checks::read_verbs(std::string(environ.get("BEELINE_IBVERBS_LIB").value_or("")));
-}
-
-// Waits for the rest of the time between the two readings. The checks have used a part of it.
-class CounterWatch {
- public:
-  CounterWatch(const Tree& tree, double seconds)
-      : tree_(tree), seconds_(seconds), first_(checks::read_counters(tree)) {}
-
-  CounterSamples finish() {
-    CounterSamples samples = {.first = std::move(first_)};
-    if (seconds_ > 0 && !samples.first.empty()) {
-      std::this_thread::sleep_until(start_ + std::chrono::duration<double>(seconds_));
-      samples.second = checks::read_counters(tree_);
-    }
-    return samples;
-  }
-
- private:
-  const Tree& tree_;
-  double seconds_;
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-  Counters first_;
-};
 
 int write(const Options& options, const std::string& host, const std::vector<Finding>& findings) {
   const std::string text =
@@ -66,9 +32,9 @@ int write(const Options& options, const std::string& host, const std::vector<Fin
 
 int look_at_this_host(const Options& options) {
   const Environ environ = Environ::of_process();
-  const Tree tree = live_tree(environ);
+  const Tree tree = this_tree(environ);
   CounterWatch watch(tree, options.seconds);
-  const checks::Host host = checks::read_host(tree, environ, live_verbs(environ));
+  const checks::Host host = checks::read_host(tree, environ, this_verbs(environ));
   return write(options, host_name(), checks::check_host(host, watch.finish()));
 }
 
@@ -118,10 +84,10 @@ int compare(const Options& options) {
 
 int record(const Options& options) {
   const Environ environ = Environ::of_process();
-  const Tree tree = live_tree(environ);
+  const Tree tree = this_tree(environ);
   CounterWatch watch(tree, options.seconds);
   const std::string text =
-      record_of(tree, environ, live_verbs(environ), watch.finish(), options.with_addresses);
+      record_of(tree, environ, this_verbs(environ), watch.finish(), options.with_addresses);
   const Outcome<void> written = tools::write_output(options.record, text);
   if (!written) return tools::print_error(written.error());
   if (options.record == tools::kStdout) return 0;
@@ -137,6 +103,7 @@ int run(const Options& options) {
     const Outcome<void> written = tools::write_output(std::string(tools::kStdout), kinds_table());
     return written ? 0 : tools::print_error(written.error());
   }
+  if (options.serve || looks_at_several_hosts(options)) return look_at_several_hosts(options);
   if (!options.compare.empty()) return compare(options);
   if (!options.record.empty()) return record(options);
   return options.root.empty() ? look_at_this_host(options) : look_at_recorded_host(options);

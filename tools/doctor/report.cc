@@ -118,6 +118,7 @@ std::string paragraph(std::span<const Finding> findings) {
   for (const Finding& finding : findings) {
     if (shown.insert(finding.fix).second) text += row("fix", finding.fix);
   }
+  if (first.source.empty()) return text;
   return text + row("from", first.source + (findings.size() > 1 ? ", ..." : ""));
 }
 

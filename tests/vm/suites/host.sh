@@ -35,6 +35,30 @@ together() {
   "${run[@]}" "$@" --ranks 2 --rank "$me" --rendezvous "10.1.0.1:$port" --dev rxe_eth0/rxe_eth1
 }
 
+# doctor_finds FINDING...: the doctors of both machines look at them and at what is between them. Rank 0 has
+# the result, which must be these findings and no other, as ID:SUBJECT.
+doctor_finds() {
+  port=$((port + 1))
+  RANK=$me WORLD_SIZE=2 timeout --kill-after=5 200 "$beeline" doctor --cluster "10.1.0.1:$port" --json \
+    --seconds 0.1 >/run/doctor.json
+  ((me > 0)) && return
+  python3 - "$@" <<'END'
+import json, sys
+report = json.load(open("/run/doctor.json"))
+found = sorted(f"{f['id']}:{f['subject']}" for f in report["findings"] if f["severity"] != "unknown")
+print("=", *found)
+for pair in report["pairs"]:
+    print("=", pair["a"], pair["b"], pair["failure"] or f"{pair['gbytes_per_s']:.3f} GB/s")
+sys.exit(found != sorted(sys.argv[1:]))
+END
+}
+# Only in machine 1. The other one waits for it when they meet.
+in_other() { ((me == 0)) || "$@"; }
+slow_card() { tc qdisc replace dev eth1 root netem rate 20mbit limit 10000; }
+silent_card() { tc qdisc replace dev eth1 root netem loss 100%; }
+usual_card() { tc qdisc del dev eth1 root; }
+no_address() { ip addr flush dev eth1 scope global; }
+
 check "two rails" two_cards || end_of_suite
 check "the other machine answers" peer_answers || end_of_suite
 check "allreduce v8" together allreduce --abi v8 --comms 2 --sizes 0,7,64K,4M --iters 1
@@ -43,4 +67,13 @@ check "latency" together latency --sizes 8 --seconds 1
 check "stream" together stream --comms 2 --sizes 64K,1M --seconds 1
 check "connect" together connect --comms 16
 check "soak" together soak --comms 2 --seconds 3 --seed 1
+rail="rxe_eth1"
+check "doctor: the wires are networks of their own" doctor_finds rails-apart:
+check "doctor: a card of host1 is slowed down" in_other slow_card
+check "  it is named" doctor_finds rails-apart: "pair-slow:host0 $rail and host1 $rail"
+check "doctor: the card sends nothing" in_other silent_card
+check "  it is named" doctor_finds "rail-unreachable:host0 $rail" "rail-unreachable:host1 $rail"
+check "doctor: the card sends again" in_other usual_card
+check "doctor: the card loses its address" in_other no_address
+check "  it is named" doctor_finds rails-apart: "gid-only-link-local:host1 $rail port 1"
 end_of_suite

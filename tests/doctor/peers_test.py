@@ -1,0 +1,214 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""`beeline doctor` on several hosts of a softnic fabric: each fault is named, and nothing else.
+
+Usage: peers_test.py BEELINE SOFTNIC"""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+import xml.etree.ElementTree as ElementTree
+
+# What this test finds, and no test of a single host. doctor_test.py compares it with the table of findings.
+FINDINGS = {"host-not-probed", "host-unreachable", "rail-unreachable", "pair-unreachable", "rails-apart", "data-wrong",
+            "rail-slow", "pair-slow"}
+# The rails are limited to it, so that their speeds do not depend on this machine.
+RATE = "100M"
+# A port with this partition key reaches none of the others, and they refuse it at once.
+ALONE = "pkey=0x8001"
+BEGIN = """
+beeline() { "$BEELINE" doctor --seconds 0 "$@"; }
+peer() { beeline --peer h1 --launch "env SOFTNIC_HOST={host} BEELINE_SYSFS_ROOT=$ROOTS/{host}" "$@"; }
+cluster() {  # the host of each rank, then options for rank 0
+  local hosts=($1) rank
+  shift
+  export SLURM_NTASKS=${#hosts[@]}
+  for rank in $(seq 1 $((SLURM_NTASKS - 1))); do
+    SLURM_PROCID=$rank SOFTNIC_HOST=${hosts[rank]} BEELINE_SYSFS_ROOT=$ROOTS/${hosts[rank]} \\
+      beeline --cluster "$FOLDER/meeting" &
+  done
+  SLURM_PROCID=0 SOFTNIC_HOST=${hosts[0]} beeline --cluster "$FOLDER/meeting" "$@"
+  local status=$?
+  wait
+  return $status
+}
+ctl() { "$SOFTNIC" ctl "$@"; }
+ROOTS=$(dirname "$BEELINE_SYSFS_ROOT")
+"""
+
+
+def fabric(hosts, rails, gpus=0):
+    text = f"""
+[[host]]
+name = "h[0-{hosts - 1}]"
+numa_nodes = 1
+[[host.device]]
+name = "softnic[0-{rails - 1}]"
+gbps = 100
+rate = "{RATE}"
+"""
+    return text + (f'[[host.gpu]]\nname = "gpu[0-{gpus - 1}]"\n' if gpus else "")
+
+
+class Peers(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def run_on(self, text, script, *options):
+        """Runs a shell script on host h0 of the fabric. Returns its exit status, its output and its errors."""
+        file = self.folder / "fabric.toml"
+        file.write_text(text)
+        done = subprocess.run(
+            [SOFTNIC, "run", *options, "--name", f"peers-{os.getpid()}", "--fabric", file, "--", "bash", "-c", BEGIN + script],
+            env={**os.environ, "BEELINE": BEELINE, "SOFTNIC": SOFTNIC, "FOLDER": str(self.folder)},
+            capture_output=True, text=True, check=False, timeout=100)
+        return done.returncode, done.stdout, done.stderr
+
+    def found_on(self, text, script, *options):
+        """The findings of a script that prints JSON, as ID and subject, and the whole document."""
+        status, output, error = self.run_on(text, script, *options)
+        try:
+            report = json.loads(output)
+        except ValueError:
+            self.fail(f"status {status}, {output}{error}")
+        found = {(f["id"], f["subject"]) for f in report["findings"] if f["severity"] != "unknown"}
+        is_faulty = any(f["severity"] in ("warning", "failure") for f in report["findings"])
+        self.assertEqual(status, 1 if is_faulty else 0, error)
+        return found, report
+
+    def test_two_healthy_hosts(self):
+        found, report = self.found_on(fabric(2, 4), "peer --json")
+        self.assertEqual(found, set())
+        self.assertEqual({(p["a"], p["b"]) for p in report["pairs"]},
+                         {(f"h0 softnic{a}", f"h1 softnic{b}") for a in range(4) for b in range(4)})
+        for pair in report["pairs"]:
+            self.assertLess(pair["gbytes_per_s"], 0.12)  # the rate of the fabric
+            self.assertGreater(pair["gbytes_per_s"], 0.05)
+            self.assertGreater(pair["round_trip_us"], 0)
+
+    def test_each_fault_between_two_hosts_with_eight_rails_is_named_and_nothing_else(self):
+        # Two limited members of a partition do not reach each other, and all others do.
+        faults = """ctl h1/softnic6 rate=20M; ctl h0/softnic2 pkey=0x7fff; ctl h1/softnic5 pkey=0x7fff
+            ctl h1/softnic4 gid=3:fe80::99/rocev1 gid=1:none
+            """
+        found, report = self.found_on(fabric(2, 8), faults + 'peer --json --svg "$FOLDER/rails.svg"')
+        self.assertEqual(found, {("rail-slow", "h1 softnic6"), ("pair-unreachable", "h0 softnic2 and h1 softnic5"),
+                                 ("gid-only-v1", "h1 softnic4 port 1")})
+        self.assertIn("partition keys 0x7fff", next(p["failure"] for p in report["pairs"] if p["failure"]))
+        picture = ElementTree.parse(self.folder / "rails.svg")
+        words = [element.text for element in picture.iter("{http://www.w3.org/2000/svg}text")]
+        self.assertEqual(words.count("none"), 1)
+
+    def test_the_odd_one_out_is_marked_in_the_table(self):
+        faults = "ctl h0/softnic1 rate=20M; ctl h1/softnic2 blackhole; "
+        status, text, _ = self.run_on(fabric(2, 3), faults + "peer")
+        self.assertEqual(status, 1)
+        self.assertTrue(text.startswith("h0, h1: 1 fault will keep jobs from running, 1 fault makes them slow or fra"))
+        rows = [line.split() for line in text.splitlines() if line.startswith("softnic")]
+        self.assertEqual([row[0] for row in rows], ["softnic0", "softnic1", "softnic2"] * 2)
+        self.assertEqual(rows[1][2::2], ["slow", "slow"])
+        self.assertEqual([row[-1] for row in rows], ["none"] * 6)
+
+    def test_a_rail_that_is_refused_and_one_without_gpu_memory(self):
+        faults = f"ctl h1/softnic0 {ALONE}; ctl h0/softnic1 refuse-gpu=on; "
+        found, report = self.found_on(fabric(2, 3, gpus=1), faults + "peer --json", "--softgpu")
+        self.assertEqual({f for f in found if "unreachable" in f[0]},
+                         {("rail-unreachable", "h1 softnic0"), ("rail-unreachable", "h0 softnic1 (GPU memory)")})
+        self.assertEqual(sum(p["memory"] == "gpu" and not p["failure"] for p in report["pairs"]), 4)
+
+    def test_networks_of_their_own_are_no_fault(self):
+        # Each position has a partition of its own.
+        partitions = "for n in 0 1 2; do ctl h0/softnic$n pkey=0x801$n; ctl h1/softnic$n pkey=0x801$n; done; "
+        found, report = self.found_on(fabric(2, 3), partitions + "peer --json")
+        self.assertEqual(found, {("rails-apart", "")})
+        self.assertEqual(len(report["pairs"]), 6)  # once none is reached one position apart, no others are tried
+
+    def test_wrong_data(self):
+        # The first message with a content to compare is among these.
+        for n in range(61, 70):
+            found, _ = self.found_on(fabric(2, 1), f"ctl h0/softnic0 corrupt@{n}; peer --json")
+            if found:
+                break
+        self.assertEqual(found, {("data-wrong", "h0 softnic0 and h1 softnic0")})
+
+    def test_a_host_without_a_rail_and_one_that_no_rail_reaches(self):
+        found, report = self.found_on(fabric(2, 1), "ctl h1/softnic0 down; peer --json")
+        self.assertIn(("host-not-probed", "h1"), found)
+        found, _ = self.found_on(fabric(2, 2), f"ctl h1/softnic0 {ALONE}; ctl h1/softnic1 {ALONE}; peer --json")
+        self.assertEqual(found, {("host-unreachable", "h0")})
+        self.assertEqual(report["pairs"], [])
+
+    def test_a_cluster(self):
+        found, report = self.found_on(fabric(4, 2), f"ctl h2/softnic1 {ALONE}; cluster 'h0 h1 h2 h3' --json")
+        self.assertEqual(found, {("rail-unreachable", "h2 softnic1")})
+        self.assertEqual([host["name"] for host in report["hosts"]], ["h0", "h1", "h2", "h3"])
+        hosts = {(p["a"].split()[0], p["b"].split()[0]) for p in report["pairs"]}
+        self.assertEqual(hosts, {("h0", "h1"), ("h2", "h3"), ("h0", "h2"), ("h1", "h3")})
+        found, _ = self.found_on(fabric(3, 1), "ctl h2/softnic0 rate=20M; cluster 'h0 h1 h2' --json")
+        self.assertEqual(found, {("pair-slow", "h0 softnic0 and h2 softnic0")})
+
+    def test_one_of_several_ranks_on_a_host_is_used(self):
+        found, report = self.found_on(fabric(2, 1), "cluster 'h0 h1 h0 h1' --json")
+        self.assertEqual(found, set())
+        self.assertEqual([host["name"] for host in report["hosts"]], ["h0", "h1"])
+        status, _, error = self.run_on(fabric(1, 1), "cluster 'h0 h0'")
+        self.assertEqual(status, 1)
+        self.assertIn("all ranks run on one host; start one on each host", error)
+
+    def test_a_host_that_goes_away_is_named_and_the_others_are_probed(self):
+        # Host h2 ends when it is asked for the first probe.
+        (self.folder / "relay.py").write_text("""
+import os, subprocess, sys
+host, *command = sys.argv[1:]
+environment = {**os.environ, "SOFTNIC_HOST": host,
+               "BEELINE_SYSFS_ROOT": os.path.dirname(os.environ["BEELINE_SYSFS_ROOT"]) + "/" + host}
+child = subprocess.Popen(command, stdin=subprocess.PIPE, env=environment, text=True)
+for line in sys.stdin:
+    if host == "h2" and '"ask":3' in line:
+        child.kill()
+        sys.exit()
+    child.stdin.write(line)
+    child.stdin.flush()
+""")
+        (self.folder / "hosts").write_text("h0\nh1\nh2\nh3\n")
+        found, report = self.found_on(
+            fabric(4, 1), 'beeline --json --hostfile "$FOLDER/hosts" --launch "python3 $FOLDER/relay.py {host}"')
+        self.assertEqual(found, {("host-not-probed", "h2")})
+        self.assertEqual({(p["a"], p["b"]) for p in report["pairs"]},
+                         {("h0 softnic0", "h1 softnic0"), ("h1 softnic0", "h3 softnic0")})
+
+    def test_what_differs_between_hosts_is_shown(self):
+        _, text, _ = self.run_on(fabric(2, 1), 'ctl h1/softnic0 gid=3:none; peer')
+        self.assertIn("\nDifferent between the hosts\nsoftnic0 port 1: GID index 3", text)
+
+    def test_mistakes(self):
+        hosts = self.folder / "hosts"
+        hosts.write_text("h1 slots=8\n# h2\n")
+        for script, status, words in (
+                ("beeline --peer h1 --launch false", 1, "h1: the doctor there has ended"),
+                ("beeline --peer 'h1;reboot'", 1, '"h1;reboot" is not the name of a host'),
+                ("beeline --peer h1 --peer h1", 1, "h1 is named twice"),
+                ("beeline --hostfile /none", 1, "cannot read /none: No such file"),
+                (f"beeline --hostfile {hosts}", 1, "names 1 host; write two or more"),
+                ("beeline --svg x.svg", 2, "--svg draws the rails between hosts: add --peer HOST"),
+                ("beeline --peer h1 --cluster x", 2, "choose one of them"),
+                ("beeline --peer h1 --list", 2, "cannot be combined with --peer"),
+                ("beeline --cluster x", 1, "was not started by srun, mpirun or torchrun"),
+                ("RANK=0 WORLD_SIZE=1 beeline --cluster x", 1, "needs two processes or more"),
+                ("beeline --peer h1 --launch 'cat #'", 1, "is the same version of beeline installed there?")):
+            with self.subTest(script=script):
+                found, output, error = self.run_on(fabric(2, 1), script)
+                self.assertEqual((found, output), (status, ""), error)
+                self.assertIn(words, error)
+
+
+if __name__ == "__main__":
+    BEELINE, SOFTNIC = sys.argv[1:3]
+    del sys.argv[1:3]
+    unittest.main()

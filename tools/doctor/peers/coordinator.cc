@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/doctor/peers/coordinator.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+
+#include <algorithm>
+#include <array>
+#include <mutex>
+#include <thread>
+
+#include "common/base/clock.h"
+#include "tools/doctor/peers/verdicts.h"
+
+namespace beeline::doctor {
+namespace {
+
+// Far more than a host should need, since a host that does not answer is reported as a fault.
+constexpr std::int64_t kAnswerNs = 60 * kNsPerSec;
+// Pairs that seem slow are measured again, since other work may have disturbed them.
+constexpr int kMeasurements = 4;
+
+Outcome<void> send(Peer& peer, const Request& request) {
+  Outcome<void> sent = peer.stream.send(encode(request));
+  if (!sent) peer.failure = sent.error().text;
+  if (request.ask != Ask::kStop && request.ask != Ask::kEnd) ++peer.unanswered;
+  return sent;
+}
+
+// Waits for the answer of a request that may take so long.
+Outcome<std::string> receive(Peer& peer, double seconds = 0) {
+  const auto more = static_cast<std::int64_t>(seconds * static_cast<double>(kNsPerSec));
+  Outcome<std::string> line = peer.stream.receive(now_ns() + kAnswerNs + more);
+  if (!line) peer.failure = line.error().text;
+  --peer.unanswered;
+  return line;
+}
+
+// Waits until one of them has answered. The first one's answer if both have.
+Peer& first_to_answer(Peer& a, Peer& b) {
+  std::array<pollfd, 2> waiting = {pollfd{.fd = a.stream.fd(), .events = POLLIN, .revents = 0},
+                                   pollfd{.fd = b.stream.fd(), .events = POLLIN, .revents = 0}};
+  if (!a.stream.is_readable() && !b.stream.is_readable()) {
+    (void)::poll(waiting.data(), waiting.size(), static_cast<int>(kAnswerNs / kNsPerMs));
+  }
+  return b.stream.is_readable() && !a.stream.is_readable() ? b : a;
+}
+
+// Fails if a host no longer answers.
+Outcome<ProbedPair> probe(Peer& a, Peer& b, ProbedPair pair) {
+  Request listen = {.ask = Ask::kListen, .in_gpu_memory = pair.in_gpu_memory};
+  listen.rail = pair.a.rail;
+  BL_TRY(send(a, listen));
+  listen.rail = pair.b.rail;
+  BL_TRY(send(b, listen));
+  const Outcome<std::string> handle_a = decode_text(BL_TRY(receive(a)));
+  const Outcome<std::string> handle_b = decode_text(BL_TRY(receive(b)));
+  if (!handle_a || !handle_b) {
+    pair.failure = handle_a ? handle_b.error().text : handle_a.error().text;
+    return pair;
+  }
+  BL_TRY(send(a, {.ask = Ask::kProbe, .is_first = true, .handle = *handle_b}));
+  BL_TRY(send(b, {.ask = Ask::kProbe, .is_first = false, .handle = *handle_a}));
+  Peer& first = first_to_answer(a, b);
+  Peer& second = &first == &a ? b : a;
+  const ProbeResult early = BL_TRY(decode_result(BL_TRY(receive(first))));
+  // Without it, the other end would wait for messages until its time is up.
+  if (!early.failure.empty()) BL_TRY(send(second, {.ask = Ask::kStop}));
+  const ProbeResult late = BL_TRY(decode_result(BL_TRY(receive(second))));
+  return joined(std::move(pair), early, late);
+}
+
+// The rails of two hosts in steps: first those of the same position, and with `all` then those one
+// position apart, two positions apart and so on.
+std::vector<std::vector<ProbedPair>> steps_of(const Survey& survey, std::size_t a, std::size_t b,
+                                              bool all) {
+  const std::size_t rails_of_a = survey.hosts[a].rails.rails.size();
+  const std::size_t rails_of_b = survey.hosts[b].rails.rails.size();
+  const std::size_t most = std::max(rails_of_a, rails_of_b);
+  std::vector<std::vector<ProbedPair>> steps;
+  for (std::size_t apart = 0; apart < (all ? most : 1); ++apart) {
+    auto& step = steps.emplace_back();
+    for (std::size_t i = 0; i < rails_of_a; ++i) {
+      const std::size_t k = (i + apart) % most;
+      if (k < rails_of_b) step.push_back({.a = {a, i}, .b = {b, k}});
+    }
+  }
+  return steps;
+}
+
+class Surveyor {
+ public:
+  Surveyor(std::vector<Peer> peers, const SurveyOptions& options)
+      : peers_(std::move(peers)), options_(options) {}
+
+  Outcome<Survey> run() {
+    BL_TRY(examine());
+    open_plugins();
+    probe_all();
+    measure_again();
+    for (Peer& peer : peers_) (void)send(peer, {.ask = Ask::kEnd});
+    return std::move(survey_);
+  }
+
+ private:
+  // A host that cannot be examined ends the survey: nothing can be compared.
+  Outcome<void> examine() {
+    const Request request = {
+        .ask = Ask::kExamine, .seconds = options_.seconds, .variables = options_.variables};
+    for (Peer& peer : peers_) {
+      if (!send(peer, request)) return no_answer(peer, peer.failure);
+    }
+    for (Peer& peer : peers_) {
+      const Outcome<std::string> line = receive(peer, options_.seconds);
+      if (!line) return no_answer(peer, line.error().text);
+      Outcome<Examined> examined = decode_examined(*line);
+      if (!examined) return no_answer(peer, examined.error().text);
+      if (!peer.name.empty()) examined->name = peer.name;
+      peer.name = examined->name;
+      survey_.hosts.push_back({.name = peer.name, .examined = *std::move(examined)});
+    }
+    return {};
+  }
+
+  static Failure<Problem> no_answer(const Peer& peer, const std::string& why) {
+    return fail(Problem(fmt::format(
+        "{}: the doctor there {}. Its own messages are above; check that the command of --launch "
+        "works, and that beeline is in the same folder there",
+        peer.name.empty() ? "this host" : peer.name, why)));
+  }
+
+  void open_plugins() {
+    for (Peer& peer : peers_) (void)send(peer, {.ask = Ask::kOpen});
+    for (std::size_t i = 0; i < peers_.size(); ++i) {
+      const Outcome<std::string> line = receive(peers_[i]);
+      Outcome<RailsOfHost> rails = line ? decode_rails(*line) : fail(line.error());
+      if (rails) {
+        survey_.hosts[i].rails = *std::move(rails);
+      } else {
+        survey_.hosts[i].failure = line ? rails.error().text : text_of_lost(peers_[i]);
+      }
+    }
+  }
+
+  static std::string text_of_lost(const Peer& peer) { return "the doctor there " + peer.failure; }
+
+  void probe_all() {
+    const auto rounds = rounds_of(peers_.size());
+    std::size_t all = 0;
+    for (const auto& round : rounds) all += round.size();
+    std::size_t done = 0;
+    for (const auto& round : rounds) {
+      std::vector<std::thread> threads;
+      threads.reserve(round.size());
+      for (const auto& [a, b] : round) {
+        threads.emplace_back([this, a = a, b = b] { probe_hosts(a, b); });
+      }
+      for (std::thread& thread : threads) thread.join();
+      done += round.size();
+      options_.progress(done, all);
+    }
+  }
+
+  // On a thread of its own; no other one uses these hosts.
+  void probe_hosts(std::size_t a, std::size_t b) {
+    const bool have_gpus = survey_.hosts[a].rails.has_gpu && survey_.hosts[b].rails.has_gpu;
+    const auto steps = steps_of(survey_, a, b, peers_.size() == 2);
+    for (const bool in_gpu_memory : {false, true}) {
+      if (in_gpu_memory && !have_gpus) continue;
+      for (std::size_t i = 0; i < steps.size(); ++i) {
+        const std::size_t working = probe_step(steps[i], in_gpu_memory);
+        // Each position has a network of its own. Waiting for each of the other pairs would take
+        // minutes.
+        if (i == 1 && working == 0) break;
+      }
+    }
+  }
+
+  // The number of pairs that work.
+  std::size_t probe_step(const std::vector<ProbedPair>& step, bool in_gpu_memory) {
+    std::size_t working = 0;
+    for (ProbedPair pair : step) {
+      if (has_host_failed(pair)) break;
+      pair.in_gpu_memory = in_gpu_memory;
+      if (in_gpu_memory && has_failed_in_host_memory(pair)) continue;
+      const Outcome<ProbedPair> probed = probe(peers_[pair.a.host], peers_[pair.b.host], pair);
+      if (!probed) {
+        end_probe(pair.a.host);
+        end_probe(pair.b.host);
+        break;
+      }
+      if (probed->failure.empty()) ++working;
+      keep(*probed);
+    }
+    return working;
+  }
+
+  bool has_host_failed(const ProbedPair& pair) const {
+    return !survey_.hosts[pair.a.host].failure.empty() ||
+           !survey_.hosts[pair.b.host].failure.empty();
+  }
+
+  bool has_failed_in_host_memory(const ProbedPair& pair) {
+    const std::lock_guard lock(mutex_);
+    return std::ranges::any_of(survey_.pairs, [&](const ProbedPair& other) {
+      return other.a == pair.a && other.b == pair.b && !other.failure.empty();
+    });
+  }
+
+  void keep(const ProbedPair& pair) {
+    const std::lock_guard lock(mutex_);
+    survey_.pairs.push_back(pair);
+  }
+
+  // After the other host of a probe no longer answers, or this one.
+  void end_probe(std::size_t host) {
+    Peer& peer = peers_[host];
+    if (peer.failure.empty() && peer.unanswered > 0) (void)send(peer, {.ask = Ask::kStop});
+    while (peer.failure.empty() && peer.unanswered > 0) (void)receive(peer);
+    if (!peer.failure.empty()) survey_.hosts[host].failure = text_of_lost(peer);
+  }
+
+  void measure_again() {
+    for (int n = 1; n < kMeasurements; ++n) {
+      PairSet odd = slow_pairs(survey_);
+      odd.merge(late_pairs(survey_));
+      for (const std::size_t i : odd) measure_again(survey_.pairs[i]);
+    }
+  }
+
+  void measure_again(ProbedPair& pair) {
+    if (has_host_failed(pair)) return;
+    const Outcome<ProbedPair> again = probe(peers_[pair.a.host], peers_[pair.b.host], pair);
+    if (!again) {
+      end_probe(pair.a.host);
+      end_probe(pair.b.host);
+      return;
+    }
+    pair.failure = again->failure;
+    pair.is_wrong = again->is_wrong;
+    pair.gbytes_per_s = std::max(pair.gbytes_per_s, again->gbytes_per_s);
+    pair.round_trip_us = std::min(pair.round_trip_us, again->round_trip_us);
+  }
+
+  std::vector<Peer> peers_;
+  const SurveyOptions& options_;
+  std::mutex mutex_;  // for survey_.pairs
+  Survey survey_;
+};
+
+}  // namespace
+
+ProbedPair joined(ProbedPair pair, const ProbeResult& early, const ProbeResult& late) {
+  pair.failure = early.failure.empty() ? late.failure : early.failure;
+  pair.is_wrong = early.is_wrong || late.is_wrong;
+  pair.round_trip_us = std::min(early.round_trip_us, late.round_trip_us);
+  pair.gbytes_per_s = std::min(early.gbytes_per_s, late.gbytes_per_s);
+  return pair;
+}
+
+std::vector<std::vector<std::pair<std::size_t, std::size_t>>> rounds_of(std::size_t hosts) {
+  std::vector<std::vector<std::pair<std::size_t, std::size_t>>> rounds;
+  for (std::size_t bit = 1; bit < hosts; bit *= 2) {
+    auto& round = rounds.emplace_back();
+    for (std::size_t a = 0; a < hosts; ++a) {
+      const std::size_t b = a ^ bit;
+      if (a < b && b < hosts) round.emplace_back(a, b);
+    }
+  }
+  return rounds;
+}
+
+Outcome<Survey> survey_hosts(std::vector<Peer> peers, const SurveyOptions& options) {
+  return Surveyor(std::move(peers), options).run();
+}
+
+}  // namespace beeline::doctor

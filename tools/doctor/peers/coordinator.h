@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Asks the doctors of several hosts to examine their hosts, and then to probe the connections
+// between them.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tools/doctor/peers/line_stream.h"
+#include "tools/doctor/peers/survey.h"
+
+namespace beeline::doctor {
+
+struct Peer {
+  std::string name;  // as the user wrote it; empty: as it calls itself
+  LineStream stream;
+  int unanswered = 0;        // requests
+  std::string failure = {};  // "has ended"; empty: it answers
+};
+
+// Pairs of hosts for each round, which can work at the same time. Every host is in a pair, and all
+// are connected through pairs, after about log2(hosts) rounds.
+std::vector<std::vector<std::pair<std::size_t, std::size_t>>> rounds_of(std::size_t hosts);
+
+// Joins the results of the two ends of a pair. `early` is of the end that answered first: if both
+// have failed, its failure is the cause of the other.
+ProbedPair joined(ProbedPair pair, const ProbeResult& early, const ProbeResult& late);
+
+struct SurveyOptions {
+  double seconds = 1;                                 // watch the counters so long
+  std::map<std::string, std::string> variables = {};  // for hosts that do not have them
+  // Reports progress: so many of so many pairs of hosts are probed.
+  std::function<void(std::size_t, std::size_t)> progress = [](std::size_t, std::size_t) {};
+};
+
+// Two hosts: every rail of one with every rail of the other. More: rails of the same position.
+// Ends the doctors of all hosts.
+Outcome<Survey> survey_hosts(std::vector<Peer> peers, const SurveyOptions& options);
+
+}  // namespace beeline::doctor

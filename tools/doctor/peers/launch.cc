@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/doctor/peers/launch.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string_view>
+
+namespace beeline::doctor {
+namespace {
+
+// For a POSIX shell, here and on the other host.
+std::string quoted(const std::string& text) {
+  std::string all = "'";
+  for (const char c : text) all += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return all += "'";
+}
+
+Outcome<std::string> this_program() {
+  std::error_code error;
+  const std::filesystem::path file = std::filesystem::read_symlink("/proc/self/exe", error);
+  if (error) return fail("cannot find the file of this program: " + error.message());
+  return file.string();
+}
+
+std::string with_host(std::string command, const std::string& host) {
+  constexpr std::string_view kHost = "{host}";
+  for (std::size_t at = command.find(kHost); at != std::string::npos;
+       at = command.find(kHost, at + host.size())) {
+    command.replace(at, kHost.size(), host);
+  }
+  return command;
+}
+
+// A name that a shell takes literally, and that ssh does not take for an option.
+bool is_host_name(const std::string& name) {
+  constexpr std::string_view kAllowed =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_:@%[]";
+  return !name.empty() && name.front() != '-' &&
+         name.find_first_not_of(kAllowed) == std::string::npos;
+}
+
+// The shell becomes the command, so that the connection ends with it.
+Outcome<Peer> start(const std::string& name, const std::string& command) {
+  std::array<int, 2> ends{};
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) {
+    return fail(fmt::format("cannot make a socket pair: {}", std::strerror(errno)));
+  }
+  UniqueFd ours(ends[0]);
+  const UniqueFd theirs(ends[1]);
+  const pid_t child = ::fork();
+  if (child < 0) {
+    return fail(
+        fmt::format("cannot start a process for {}: {}; raise the limit on processes "
+                    "(ulimit -u)",
+                    name, std::strerror(errno)));
+  }
+  if (child == 0) {
+    ::dup2(theirs.get(), STDIN_FILENO);
+    ::dup2(theirs.get(), STDOUT_FILENO);
+    ::execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
+    ::_exit(127);
+  }
+  UniqueFd out(::fcntl(ours.get(), F_DUPFD_CLOEXEC, 3));
+  return Peer{.name = name, .stream = LineStream(std::move(ours), std::move(out))};
+}
+
+}  // namespace
+
+Outcome<std::vector<std::string>> read_hostfile(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) return fail(fmt::format("cannot read {}: {}", path, std::strerror(errno)));
+  std::vector<std::string> hosts;
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream words(line.substr(0, line.find('#')));
+    std::string name;
+    if (words >> name) hosts.push_back(name);
+  }
+  if (hosts.size() < 2) {
+    return fail(fmt::format("{} names {} host{}; write two or more, one on each line", path,
+                            hosts.size(), hosts.size() == 1 ? "" : "s"));
+  }
+  return hosts;
+}
+
+Outcome<std::vector<Peer>> launch(const std::vector<std::string>& hosts,
+                                  const std::string& command) {
+  const std::string program = BL_TRY(this_program());
+  std::vector<Peer> peers;
+  for (const std::string& host : hosts) {
+    if (host.empty()) {
+      peers.push_back(BL_TRY(start(host, "exec " + quoted(program) + " doctor --serve")));
+      continue;
+    }
+    if (!is_host_name(host)) {
+      return fail(fmt::format("\"{}\" is not the name of a host", host));
+    }
+    const std::string whole = with_host(command, host) + " " + quoted(program) + " doctor --serve";
+    peers.push_back(BL_TRY(start(host, "exec " + whole)));
+  }
+  return peers;
+}
+
+std::map<std::string, std::string> variables_for_hosts() {
+  std::map<std::string, std::string> variables;
+  for (char** entry = ::environ; *entry != nullptr; ++entry) {
+    const std::string_view text = *entry;
+    const std::size_t equals = text.find('=');
+    if (equals == std::string_view::npos) continue;
+    const std::string_view name = text.substr(0, equals);
+    // The files of a host are its own.
+    const bool is_wanted =
+        (name.starts_with("NCCL_") || name.starts_with("BEELINE_")) && name != "BEELINE_SYSFS_ROOT";
+    if (is_wanted) variables.emplace(name, text.substr(equals + 1));
+  }
+  return variables;
+}
+
+}  // namespace beeline::doctor

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Lines of text between two doctors, over a pair of pipes or a socket.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "common/base/fd.h"
+#include "tools/cli/exit_status.h"
+
+namespace beeline::doctor {
+
+class LineStream {
+ public:
+  LineStream() = default;
+  LineStream(UniqueFd in, UniqueFd out) : in_(std::move(in)), out_(std::move(out)) {}
+
+  // `line` has no line break.
+  Outcome<void> send(const std::string& line);
+  // Waits for a whole line, until the deadline at the latest.
+  Outcome<std::string> receive(std::int64_t deadline_ns);
+  // Whether receive() would return at once, with a line or with an error.
+  bool is_readable();
+  // For poll(). receive() may return although there is nothing to read, if is_readable() says so.
+  int fd() const noexcept { return in_.get(); }
+
+ private:
+  Outcome<bool> read_some(int timeout_ms);
+
+  UniqueFd in_;
+  UniqueFd out_;
+  std::string text_;  // that was read, and not yet returned
+};
+
+}  // namespace beeline::doctor
