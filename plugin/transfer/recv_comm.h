@@ -233,9 +233,15 @@ class RecvComm : public Comm {
     std::array<wire::ChunkMask, wire::kMaxLines> chunks{};
     // By line: a bit for each rail that has carried data.
     std::array<std::uint8_t, wire::kMaxLines> carried{};
+    // After a path has failed: a message may take more than one receive of a path, so each poll
+    // has to count what is spare. Lines before `sent_again_end` are concerned, or all of them
+    // until the sender has reported, too.
+    bool must_recount = false;
+    std::uint8_t open_reports = 0;
+    std::uint32_t sent_again_end = 0;
   };
   Errc post_receives_on_all(std::uint32_t lines);
-  std::uint32_t lines_in_flight() const noexcept;
+  std::uint32_t receives_expected() noexcept;
   std::array<GrantedLine, wire::kMaxLines> granted_lines() const noexcept;
   bool keep_records() override;
   std::optional<std::uint8_t> read_back(const DataPath& path) override;
@@ -261,7 +267,7 @@ class RecvComm : public Comm {
     }
     return false;
   }
-  bool is_ignored(std::uint16_t line) const noexcept;
+  bool ignores(std::uint16_t line) noexcept;
   void absorb_on(DataPath& path, const ibv_wc* completions, int found);
   void absorb_reads(const DataPath& path, const ibv_wc* completions, int found);
   void note_carrier(const DataPath& path, std::uint16_t line) noexcept;

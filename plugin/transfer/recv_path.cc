@@ -157,7 +157,7 @@ void RecvComm::on_other(DataPath& path, const ibv_wc& completion) {
     if (const int place = on_optional(completion); place >= 0) {
       return stats_.add_message(static_cast<std::uint32_t>(place), completion.byte_len);
     }
-    if (is_ignored(wire::unpack(ntohl(completion.imm_data)).line)) return;
+    if (ignores(wire::unpack(ntohl(completion.imm_data)).line)) return;
     return events_.on_protocol_error(*this, "the arrival of a message that no receive waits for");
   }
   if (completion.opcode == IBV_WC_RECV) return on_notice(path, completion);
@@ -205,7 +205,7 @@ void RecvComm::on_notice(DataPath& path, const ibv_wc& completion) {
                           static_cast<std::uint16_t>(owner.position) == notice.line &&
                           notice.generation == path.generation &&
                           notice.size <= lines_[place].capacity;
-  if (!is_awaited && is_ignored(notice.line)) return;
+  if (!is_awaited && ignores(notice.line)) return;
   if (!is_awaited || !wire::is_consistent(notice)) [[unlikely]] {
     return events_.on_protocol_error(*this, "a notice of a message that no receive waits for");
   }

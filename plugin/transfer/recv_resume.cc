@@ -29,7 +29,8 @@ std::array<GrantedLine, wire::kMaxLines> RecvComm::granted_lines() const noexcep
 }
 
 std::optional<wire::ReceiverReport> RecvComm::report() {
-  // The sender may announce a message for a second time on a path.
+  ++several_->open_reports;
+  several_->must_recount = true;
   (void)post_receives_on_all(0);
   std::array<GrantedLine, wire::kMaxLines> lines = granted_lines();
   const auto report = take_receiver_report(next_, lines);
@@ -120,6 +121,8 @@ void RecvComm::allow_grants(std::size_t index) {
 }
 
 void RecvComm::resume(std::size_t index, const wire::SenderReport& report) {
+  --several_->open_reports;
+  several_->sent_again_end = next_;
   std::array<GrantedLine, wire::kMaxLines> lines = granted_lines();
   resolve_grants(report, static_cast<LineCarrier>(index), lines);
   for (std::size_t place = 0; place < lines.size(); ++place) {
@@ -150,12 +153,15 @@ bool RecvComm::is_missing(std::uint64_t address, std::size_t capacity) const noe
   return overlaps_reported_line(granted_lines(), address, static_cast<std::uint32_t>(capacity));
 }
 
-// Whether a message for this line may still come, although it counts as arrived.
-bool RecvComm::is_ignored(std::uint16_t line) const noexcept {
+// Whether a message for this line may still come, although it counts as arrived. Then it has taken
+// a receive of which nothing is known any more.
+bool RecvComm::ignores(std::uint16_t line) noexcept {
   const auto newest = static_cast<std::uint16_t>(owners_[line % wire::kMaxLines].position);
   const bool is_recent =
       newest == line || static_cast<std::uint16_t>(newest - line) == wire::kMaxLines;
-  return ignored_lines_.has(line) && is_recent;
+  const bool is_ignored = ignored_lines_.has(line) && is_recent;
+  if (is_ignored) several_->must_recount = true;
+  return is_ignored;
 }
 
 // Lines for which there is no room yet wait.

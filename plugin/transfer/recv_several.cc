@@ -10,28 +10,37 @@
 
 namespace beeline {
 
-// A message takes at most one receive of each path. Where it fits, a batch more than needed is
-// posted, since it takes long to count the lines in flight.
+// Where it fits, a batch more than needed is posted, since it takes long to count what is needed.
 Errc RecvComm::post_receives_on_all(std::uint32_t lines) {
-  const std::uint32_t in_flight = lines_in_flight();
-  const std::uint32_t needed = in_flight + lines;
+  const std::uint32_t expected = receives_expected();
   std::uint32_t least = UINT32_MAX;
   for (DataPath& path : data_paths()) {
     if (!path.is_up) continue;
-    while (path.posted_receives < needed + kBatch &&
+    while (path.posted_receives < expected + lines + kBatch &&
            path.posted_receives + kBatch <= receive_depth_) {
       if (const Status posted = post_receives(path); !posted) return posted.error().code;
     }
-    if (path.posted_receives < needed) return Errc::kOk;
-    least = std::min(least, path.posted_receives - in_flight);
+    least = std::min(least, path.posted_receives);
   }
-  spare_receives_ = least == UINT32_MAX ? 0 : least;  // 0 if no path is up
+  const bool is_any_up = least != UINT32_MAX;
+  spare_receives_ = is_any_up && least > expected ? least - expected : 0;
   return Errc::kOk;
 }
 
-std::uint32_t RecvComm::lines_in_flight() const noexcept {
-  return static_cast<std::uint32_t>(
-      std::ranges::count_if(owners_, [](const Owner& owner) { return owner.waits(); }));
+// The receives of one path that the lines in flight may take. A message takes at most one of each
+// path. If a path has failed meanwhile it can be two: the sender announces what it sends again on
+// paths that may have announced other parts of the message.
+std::uint32_t RecvComm::receives_expected() noexcept {
+  std::uint32_t in_flight = 0;
+  bool is_sent_again = several_->open_reports != 0;
+  for (const Owner& owner : owners_) {
+    if (!owner.waits()) continue;
+    ++in_flight;
+    is_sent_again = is_sent_again || wire::is_before(owner.position, several_->sent_again_end);
+  }
+  if (!several_->must_recount) return in_flight;
+  several_->must_recount = is_sent_again;
+  return is_sent_again ? 2 * in_flight : in_flight;
 }
 
 void RecvComm::poll_paths() {
@@ -73,6 +82,8 @@ void RecvComm::absorb_on(DataPath& path, const ibv_wc* completions, int found) {
       on_other(path, *one);
     }
   }
+  if (several_->must_recount) [[unlikely]]
+    (void)post_receives_on_all(0);
   if (flushes_in_test()) flush_arrived();
 }
 

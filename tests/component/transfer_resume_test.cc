@@ -108,6 +108,46 @@ TEST_CASE("resume: every byte arrives although paths fail again and again",
   });
 }
 
+// The sender does not know yet that the receiver has given up a path. It announces a part of each
+// message on the other path, and later, a second time, the part that the first path has lost.
+TEST_CASE("resume: messages that are announced twice leave receives for the next ones",
+          "[component][transfer][resume]") {
+  constexpr std::size_t kSize = 600'000;  // both paths carry it
+  constexpr int kLater = 100;             // more than the receives that are posted at a time
+  const auto lost = GENERATE(as<std::size_t>(), 0, 1);
+  CAPTURE(lost);
+  TransferRig rig({.paths = 2, .recovers = true});
+  Storage from = rig.storage(kSize, 0x55);
+  Storage into = rig.storage(kSize);
+  const auto finish = [&](Request* send, Request* receive) {
+    run_until(rig, [&] {
+      if (send != nullptr && must(test_once(*send, nullptr))) send = nullptr;
+      if (receive != nullptr && must(test_once(*receive, nullptr))) receive = nullptr;
+      return send == nullptr && receive == nullptr;
+    });
+  };
+  const auto move_one = [&] {
+    Request* const receive = rig.receive(into, kSize, 0);
+    finish(rig.send(from, kSize, 0), receive);
+  };
+  move_one();  // posts receives, whose completions show that the path is broken
+  break_path(rig.receiver(), lost);
+  const auto deadline = Clock::now() + kPatience;
+  while (rig.receiver_link().sent.empty()) {
+    rig.receiver().collect();
+    rig.receiver_link().serve();
+    BL_MUST(Clock::now() < deadline);
+  }
+  std::array<std::pair<Request*, Request*>, 16> twice;
+  for (auto& [send, receive] : twice) {
+    receive = rig.receive(into, kSize, 0);
+    send = rig.send(from, kSize, 0);
+  }
+  for (const auto& [send, receive] : twice) finish(send, receive);
+  for (int i = 0; i < kLater; ++i) move_one();
+  CHECK(is_equal(from, into));
+}
+
 TEST_CASE("resume: a comm whose only path is down waits for another queue pair",
           "[component][transfer][resume]") {
   constexpr std::size_t kSize = 200'000;
