@@ -444,6 +444,15 @@ constexpr std::array kTable = {
          .command = "dmesg -T | grep -i -E '{pattern}'"},
 
     // Found by beeline doctor --peer.
+    Kind{.id = "host-not-examined",
+         .area = kBetweenHosts,
+         .severity = kFailure,
+         .title = "The doctor does not run on a host",
+         .why = "nothing is known of this host, and none of its rails was tried",
+         .fix =
+             "read the messages before this report, and check that the command of --launch works "
+             "and that the same beeline is in the same folder there",
+         .command = ""},
     Kind{.id = "host-not-probed",
          .area = kBetweenHosts,
          .severity = kFailure,

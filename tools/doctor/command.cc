@@ -99,7 +99,8 @@ void add_command(tools::CommandLine& line) {
              "ranks meet at a file in a shared folder, or at HOST:PORT of rank 0",
              "FILE");
   doctor.add("--launch", options->launch,
-             "The command that runs another one on {host} (default: ssh -o BatchMode=yes {host})",
+             "The command that runs another one on {host} (default: ssh -o BatchMode=yes -o "
+             "ConnectTimeout=20 {host})",
              "COMMAND");
   doctor.add("--svg", options->svg, "Draw the rails between the hosts into FILE", "FILE");
   doctor.add_flag("--serve", options->serve,

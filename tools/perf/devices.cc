@@ -4,13 +4,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string_view>
 
 #include "tools/perf/net_failure.h"
 
 namespace beeline::perf {
 namespace {
 
-constexpr const char* kPrefix = "beeline_";
+constexpr std::string_view kPrefix = "beeline_";
 constexpr int kMostRails = NCCL_NET_MAX_DEVS_PER_NIC_V12;
 
 std::string known_devices(const std::vector<Device>& devices) {
@@ -92,9 +93,13 @@ Outcome<std::vector<Device>> merge_devices(const Net& net, std::vector<Device> d
   return list_devices(net);
 }
 
+std::string without_prefix(const std::string& name) {
+  return name.starts_with(kPrefix) ? name.substr(kPrefix.size()) : name;
+}
+
 Outcome<int> find_device(const std::vector<Device>& devices, const std::string& wanted) {
   for (const Device& device : devices) {
-    const bool is_port_name = device.name == kPrefix + wanted;
+    const bool is_port_name = without_prefix(device.name) == wanted;
     if (device.name == wanted || is_port_name || fmt::to_string(device.index) == wanted) {
       return device.index;
     }

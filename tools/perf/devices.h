@@ -25,6 +25,9 @@ Outcome<std::vector<Device>> list_devices(const Net& net);
 // to v8, where the plugin cannot merge.
 Outcome<std::vector<Device>> merge_devices(const Net& net, std::vector<Device> devices, int rails);
 
+// "mlx5_0" for "beeline_mlx5_0".
+std::string without_prefix(const std::string& name);
+
 // Finds a device by its name, by its name without the prefix "beeline_", or by its index.
 Outcome<int> find_device(const std::vector<Device>& devices, const std::string& wanted);
 

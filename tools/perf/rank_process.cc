@@ -4,13 +4,13 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <array>
 #include <cstdlib>
 #include <exception>
 #include <filesystem>
 #include <optional>
 #include <system_error>
 
+#include "tools/cli/host_name.h"
 #include "tools/perf/json.h"
 #include "tools/perf/pin.h"
 #include "tools/perf/plugin_log.h"
@@ -65,13 +65,6 @@ Outcome<bool> check_devices(const Options& options, const RankMemory& memory, co
   return flushes;
 }
 
-std::string host_name() {
-  std::array<char, 256> name{};
-  ::gethostname(name.data(), name.size() - 1);
-  const char* const softnic = std::getenv("SOFTNIC_HOST");
-  return softnic == nullptr ? name.data() : softnic;
-}
-
 MemoryFacts describe_memory(const RankMemory& memory, bool flushes) {
   MemoryFacts facts{.kind = to_string(memory.kind()), .gpu = {}, .flush = flushes};
   if (memory.gpu() == nullptr) return facts;
@@ -89,7 +82,7 @@ RankFacts describe_rank(const Net& net, const std::vector<Device>& devices) {
   facts.abi = net.abi;
   facts.file = net.file;
   facts.pid = ::getpid();
-  facts.host = host_name();
+  facts.host = tools::name_of_this_host();
   for (const Device& device : devices) facts.devices.push_back(device.name);
   facts.text = describe_devices(net, devices);
   return facts;

@@ -19,6 +19,7 @@
 #include <sstream>
 
 #include "common/base/clock.h"
+#include "tools/cli/host_name.h"
 #include "tools/doctor/peers/launch.h"
 #include "tools/doctor/peers/member.h"
 #include "tools/perf/rendezvous_socket.h"
@@ -121,7 +122,7 @@ Outcome<std::vector<Peer>> gather_cluster(const std::string& rendezvous, const P
     const Outcome<Hello> hello = read_hello(stream);
     if (!hello || hello->token != listener.token() || missing.erase(hello->rank) == 0) continue;
     // Further ranks of a host find their connection closed, and end.
-    if (hello->host != name_of_this_host()) {
+    if (hello->host != tools::name_of_this_host()) {
       peers.try_emplace(hello->host, Peer{.name = hello->host, .stream = std::move(stream)});
     }
   }
@@ -139,7 +140,7 @@ int join_cluster(const std::string& rendezvous, const Place& place) {
     if (made) {
       LineStream stream = stream_over(std::move(made->fd));
       const std::string hello =
-          fmt::format("{} {} {}", place.rank, name_of_this_host(), made->token);
+          fmt::format("{} {} {}", place.rank, tools::name_of_this_host(), made->token);
       if (const Outcome<void> sent = stream.send(encode_text(hello)); !sent) {
         return tools::print_error(sent.error());
       }

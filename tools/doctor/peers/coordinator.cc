@@ -27,10 +27,8 @@ Outcome<void> send(Peer& peer, const Request& request) {
   return sent;
 }
 
-// Waits for the answer of a request that may take so long.
-Outcome<std::string> receive(Peer& peer, double seconds = 0) {
-  const auto more = static_cast<std::int64_t>(seconds * static_cast<double>(kNsPerSec));
-  Outcome<std::string> line = peer.stream.receive(now_ns() + kAnswerNs + more);
+Outcome<std::string> receive(Peer& peer, std::int64_t deadline_ns = now_ns() + kAnswerNs) {
+  Outcome<std::string> line = peer.stream.receive(deadline_ns);
   if (!line) peer.failure = line.error().text;
   --peer.unanswered;
   return line;
@@ -103,30 +101,37 @@ class Surveyor {
   }
 
  private:
-  // A host that cannot be examined ends the survey: nothing can be compared.
+  // The survey goes on without the hosts on which the doctor does not run.
   Outcome<void> examine() {
     const Request request = {
         .ask = Ask::kExamine, .seconds = options_.seconds, .variables = options_.variables};
+    const auto more = static_cast<std::int64_t>(options_.seconds * static_cast<double>(kNsPerSec));
+    for (Peer& peer : peers_) (void)send(peer, request);
+    const std::int64_t deadline = now_ns() + kAnswerNs + more;
+    std::vector<Peer> examined_peers;
     for (Peer& peer : peers_) {
-      if (!send(peer, request)) return no_answer(peer, peer.failure);
-    }
-    for (Peer& peer : peers_) {
-      const Outcome<std::string> line = receive(peer, options_.seconds);
-      if (!line) return no_answer(peer, line.error().text);
-      Outcome<Examined> examined = decode_examined(*line);
-      if (!examined) return no_answer(peer, examined.error().text);
+      Outcome<Examined> examined = answer_of(peer, deadline);
+      if (!examined) {
+        const std::string name = peer.name.empty() ? "this host" : peer.name;
+        survey_.unexamined.push_back({.name = name, .why = examined.error().text});
+        continue;
+      }
       if (!peer.name.empty()) examined->name = peer.name;
       peer.name = examined->name;
       survey_.hosts.push_back({.name = peer.name, .examined = *std::move(examined)});
+      examined_peers.push_back(std::move(peer));
     }
-    return {};
+    peers_ = std::move(examined_peers);
+    if (!peers_.empty()) return {};
+    return fail(fmt::format(
+        "the doctor runs on none of the hosts: on {} it {}. Its own messages are above; check that "
+        "the command of --launch works, and that the same beeline is in the same folder there",
+        survey_.unexamined.front().name, survey_.unexamined.front().why));
   }
 
-  static Failure<Problem> no_answer(const Peer& peer, const std::string& why) {
-    return fail(Problem(fmt::format(
-        "{}: the doctor there {}. Its own messages are above; check that the command of --launch "
-        "works, and that beeline is in the same folder there",
-        peer.name.empty() ? "this host" : peer.name, why)));
+  static Outcome<Examined> answer_of(Peer& peer, std::int64_t deadline_ns) {
+    if (!peer.failure.empty()) return fail(peer.failure);
+    return decode_examined(BL_TRY(receive(peer, deadline_ns)));
   }
 
   void open_plugins() {

@@ -10,7 +10,7 @@
 
 namespace beeline::doctor {
 
-inline constexpr const char* kDefaultLaunch = "ssh -o BatchMode=yes {host}";
+inline constexpr const char* kDefaultLaunch = "ssh -o BatchMode=yes -o ConnectTimeout=20 {host}";
 
 // The names in a file of hosts, as mpirun reads it: one on each line, perhaps with more behind it.
 Outcome<std::vector<std::string>> read_hostfile(const std::string& path);

@@ -13,7 +13,7 @@
 #include <string_view>
 #include <utility>
 
-#include "common/base/host.h"
+#include "tools/cli/host_name.h"
 #include "tools/doctor/peers/plugin_warnings.h"
 #include "tools/doctor/peers/protocol.h"
 #include "tools/doctor/peers/rail_probe.h"
@@ -31,15 +31,9 @@ Examined examine(const Request& request) {
   const checks::Tree tree = this_tree(environ);
   CounterWatch watch(tree, request.seconds);
   const checks::Host host = checks::read_host(tree, environ, this_verbs(environ));
-  return {.name = name_of_this_host(),
+  return {.name = tools::name_of_this_host(),
           .card = card_of(host),
           .findings = checks::check_host(host, watch.finish())};
-}
-
-// The name of the device, without the prefix that the plugin puts in front of it.
-std::string rail_name(const std::string& name) {
-  constexpr std::string_view kPrefix = "beeline_";
-  return name.starts_with(kPrefix) ? name.substr(kPrefix.size()) : name;
 }
 
 class Member {
@@ -132,7 +126,7 @@ Outcome<RailsOfHost> Member::open_plugin() {
   RailsOfHost rails = {.plugin =
                            fmt::format("{} v{}, {}", net_->calls.name, net_->abi, net_->file)};
   for (const perf::Device& device : devices_) {
-    rails.rails.push_back({.name = rail_name(device.name), .mbps = device.props.speed});
+    rails.rails.push_back({.name = perf::without_prefix(device.name), .mbps = device.props.speed});
   }
   rails.has_gpu = static_cast<bool>(perf::RankGpu::open(0));
   return rails;
@@ -182,11 +176,6 @@ ProbeResult Member::run_probe(const Request& request) {
 }
 
 }  // namespace
-
-std::string name_of_this_host() {
-  const char* const softnic = std::getenv("SOFTNIC_HOST");
-  return softnic == nullptr ? host_name() : softnic;
-}
 
 int serve(LineStream stream) {
   Member member(std::move(stream));

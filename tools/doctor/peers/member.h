@@ -3,14 +3,9 @@
 // The doctor on each of several hosts: does what the doctor that the user started asks it.
 #pragma once
 
-#include <string>
-
 #include "tools/doctor/peers/line_stream.h"
 
 namespace beeline::doctor {
-
-// Hosts of softnic share the name of the machine; each has a name of its own here.
-std::string name_of_this_host();
 
 // Returns the exit status, when the other end has asked to end, or has ended.
 int serve(LineStream stream);

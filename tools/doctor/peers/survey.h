@@ -18,6 +18,12 @@ struct SurveyedHost {
   std::string failure = {};  // why it could not be probed; empty: it was
 };
 
+// A host on which the doctor did not run.
+struct UnexaminedHost {
+  std::string name;
+  std::string why;  // "has ended"
+};
+
 struct RailOfHost {
   std::size_t host = 0;
   std::size_t rail = 0;
@@ -38,6 +44,7 @@ struct ProbedPair {
 
 struct Survey {
   std::vector<SurveyedHost> hosts;
+  std::vector<UnexaminedHost> unexamined = {};
   std::vector<ProbedPair> pairs;
 };
 

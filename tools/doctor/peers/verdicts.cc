@@ -102,6 +102,10 @@ class Judge {
   explicit Judge(const Survey& survey) : survey_(survey) {}
 
   std::vector<Finding> run() {
+    for (const UnexaminedHost& host : survey_.unexamined) {
+      findings_.add("host-not-examined",
+                    {.subject = host.name, .fact = host.name + ": the doctor there " + host.why});
+    }
     for (const SurveyedHost& host : survey_.hosts) {
       if (!host.failure.empty()) {
         findings_.add("host-not-probed",
