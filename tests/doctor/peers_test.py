@@ -150,8 +150,9 @@ class Peers(unittest.TestCase):
         self.assertEqual([host["name"] for host in report["hosts"]], ["h0", "h1", "h2", "h3"])
         hosts = {(p["a"].split()[0], p["b"].split()[0]) for p in report["pairs"]}
         self.assertEqual(hosts, {("h0", "h1"), ("h2", "h3"), ("h0", "h2"), ("h1", "h3")})
-        found, _ = self.found_on(fabric(3, 2), "ctl h2/softnic0 rate=10M; cluster 'h0 h1 h2' --json")
+        found, report = self.found_on(fabric(3, 2), "ctl h2/softnic0 rate=10M; cluster 'h0 h2 h1' --json")
         self.assertEqual(found, {("pair-slow", "h0 softnic0 and h2 softnic0")})
+        self.assertEqual([host["name"] for host in report["hosts"]], ["h0", "h2", "h1"])
 
     def test_one_of_several_ranks_on_a_host_is_used(self):
         found, report = self.found_on(fabric(2, 1), "cluster 'h0 h1 h0 h1' --json")

@@ -59,6 +59,31 @@ silent_card() { tc qdisc replace dev eth1 root netem loss 100%; }
 usual_card() { tc qdisc del dev eth1 root; }
 no_address() { ip addr flush dev eth1 scope global; }
 
+# Eight rails, each of which reaches all eight of the other machine: the cards of rail R have the network
+# 10.R.0.0/16 and share the wire of eth1.
+eight_cards() {
+  local rail card
+  modprobe macvlan && ip addr flush dev eth1 && rdma link delete rxe_eth0 && rdma link delete rxe_eth1 || return
+  sysctl -qw net.ipv4.conf.{all,default}.{rp_filter=0,arp_ignore=1,arp_announce=2} || return
+  for rail in {11..18}; do
+    card="r$rail"
+    ip -batch - <<END && rdma_device rxe "$card" || return
+link add $card link eth1 mtu 4200 type macvlan mode bridge
+addr add 10.$rail.0.$((me + 1))/16 dev $card
+link set $card up
+route add 10.0.0.0/8 dev $card table $rail
+rule add pref 50 from 10.$rail.0.$((me + 1)) lookup $rail
+END
+  done
+}
+three_faults() {
+  if ((me == 0)); then
+    ip neigh replace 10.15.0.2 lladdr 02:00:00:00:00:01 dev r12 nud permanent # no card has this address
+  else
+    tc qdisc replace dev r16 root netem rate 20mbit limit 10000 && ip addr flush dev r14 scope global
+  fi
+}
+
 check "two rails" two_cards || end_of_suite
 check "the other machine answers" peer_answers || end_of_suite
 check "allreduce v8" together allreduce --abi v8 --comms 2 --sizes 0,7,64K,4M --iters 1
@@ -76,4 +101,9 @@ check "  it is named" doctor_finds "rail-unreachable:host0 $rail" "rail-unreacha
 check "doctor: the card sends again" in_other usual_card
 check "doctor: the card loses its address" in_other no_address
 check "  it is named" doctor_finds rails-apart: "gid-only-link-local:host1 $rail port 1"
+check "doctor: eight rails in one network" eight_cards
+check "  nothing is wrong" doctor_finds
+check "doctor: a slow rail, a stale neighbour, a rail without an address" three_faults
+check "  each is named, and nothing else" doctor_finds "rail-slow:host1 rxe_r16" \
+  "pair-unreachable:host0 rxe_r12 and host1 rxe_r15" "gid-only-link-local:host1 rxe_r14 port 1"
 end_of_suite

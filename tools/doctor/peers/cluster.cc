@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <csignal>
@@ -104,6 +105,7 @@ Outcome<Place> place_of_this_process() {
 Outcome<std::vector<Peer>> gather_cluster(const std::string& rendezvous, const Place& place) {
   const perf::RendezvousListener listener = BL_TRY(perf::RendezvousListener::open(rendezvous));
   std::map<std::string, Peer> peers;
+  std::map<std::string, int> lowest_rank;
   std::set<int> missing;
   for (int rank = 1; rank < place.ranks; ++rank) missing.insert(rank);
   const std::int64_t deadline = now_ns() + kGatherNs;
@@ -121,14 +123,18 @@ Outcome<std::vector<Peer>> gather_cluster(const std::string& rendezvous, const P
     LineStream stream = stream_over(std::move(socket));
     const Outcome<Hello> hello = read_hello(stream);
     if (!hello || hello->token != listener.token() || missing.erase(hello->rank) == 0) continue;
+    if (hello->host == tools::name_of_this_host()) continue;
     // Further ranks of a host find their connection closed, and end.
-    if (hello->host != tools::name_of_this_host()) {
-      peers.try_emplace(hello->host, Peer{.name = hello->host, .stream = std::move(stream)});
-    }
+    peers.try_emplace(hello->host, Peer{.name = hello->host, .stream = std::move(stream)});
+    int& lowest = lowest_rank.try_emplace(hello->host, hello->rank).first->second;
+    lowest = std::min(lowest, hello->rank);
   }
   if (peers.empty()) return fail("--cluster: all ranks run on one host; start one on each host");
   std::vector<Peer> all = BL_TRY(launch({""}, ""));
   for (auto& [name, peer] : peers) all.push_back(std::move(peer));
+  // The order of the job, which by name would be h1, h10, h2.
+  std::ranges::sort(all.begin() + 1, all.end(), {},
+                    [&](const Peer& peer) { return lowest_rank[peer.name]; });
   return all;
 }
 
