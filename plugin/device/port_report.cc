@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstring>
 #include <iterator>
 
 #include "common/base/clock.h"
@@ -34,6 +35,10 @@ std::string hex(std::uint16_t key) {
 
 std::string trouble_with_link(const OwnPortState& port, const PortHistory& history,
                               std::int64_t since_ns, std::int64_t now_ns) {
+  // A card that was removed, and whose driver waits for the device's users before it reports that.
+  if (port.query_errno != 0) {
+    return std::string("its port cannot be queried (") + std::strerror(port.query_errno) + ')';
+  }
   if (port.state && !port.is_active()) {
     return std::string("its port is ") + verbs::port_state_text(*port.state);
   }
@@ -63,7 +68,10 @@ OwnPortState query_own_port(const Device& device, const OwnAddress& own) {
   const verbs::Api& api = device.api();
   ibv_context* const context = device.context->raw();
   const auto read = verbs::query_port(api, context, device.port);
-  if (!read) return port;
+  if (!read) {
+    port.query_errno = read.error().sys_errno;
+    return port;
+  }
   port.state = read->attr.state;
   port.lid = read->attr.lid;
   if (own.gid) {

@@ -33,9 +33,10 @@ struct OwnAddress {
   std::uint16_t lid = 0;  // 0: RoCE
 };
 
-// The current values of these entries. Empty: the device could not be queried.
+// The current values of these entries. Empty: the device did not answer the query.
 struct OwnPortState {
   std::optional<ibv_port_state> state = {};
+  int query_errno = 0;  // why the port could not be queried
   std::uint16_t lid = 0;
   std::optional<Gid> gid = {};
   std::optional<std::uint16_t> pkey = {};

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Reports on a port over which a connection has failed: its state, changes and history.
+#include <cerrno>
+
 #include "common/base/clock.h"
 #include "plugin/device/port_report.h"
 #include "tests/support/catch.h"
@@ -40,7 +42,10 @@ std::string trouble(const OwnPortState& port, const PortHistory& history = {}) {
 TEST_CASE("port report: an unchanged port has no trouble", "[unit][device]") {
   CHECK(trouble(unchanged()).empty());
   CHECK(report(unchanged()).remark.empty());
-  CHECK(trouble({}).empty());  // it could not be asked
+}
+
+TEST_CASE("port report: a port that cannot be queried is at fault", "[unit][device]") {
+  CHECK(trouble({.query_errno = ENODEV}) == "its port cannot be queried (No such device)");
 }
 
 TEST_CASE("port report: changes are named", "[unit][device]") {
