@@ -69,6 +69,15 @@
   X(1, SEND, kSend, "send")    \
   X(2, RECEIVE, kReceive, "receive")
 
+/* What a connection waits for. Looked at about once a second. */
+#define BEELINE_STATS_WAITS(X)                                            \
+  X(0, NOTHING, kNothing, "nothing")                                      \
+  X(1, CREDIT, kCredit, "a receive of the peer")                          \
+  X(2, DATA, kData, "data from the peer")                                 \
+  X(3, ACKNOWLEDGMENT, kAcknowledgment, "the acknowledgment of its data") \
+  X(4, TEST, kTest, "a test by its own application")                      \
+  X(5, PATH, kPath, "a path that works")
+
 /* Rare events in the life of a connection. In brackets: `arg` and `value`. Missing numbers were
  * events of earlier builds and must not be used again. */
 #define BEELINE_STATS_EVENTS(X)                                                         \
@@ -85,12 +94,14 @@
 #define BEELINE_STATS_STATE_(number, name, cc_name, text) BEELINE_STATE_##name = (number),
 #define BEELINE_STATS_ROLE_(number, name, cc_name, text) BEELINE_ROLE_##name = (number),
 #define BEELINE_STATS_EVENT_(number, name, cc_name, text) BEELINE_EVENT_##name = (number),
+#define BEELINE_STATS_WAIT_(number, name, cc_name, text) BEELINE_WAIT_##name = (number),
 enum beeline_stats_counter {
   BEELINE_STATS_COUNTERS(BEELINE_STATS_COUNTER_) BEELINE_STATS_COUNTER_COUNT
 };
 enum beeline_stats_state { BEELINE_STATS_STATES(BEELINE_STATS_STATE_) };
 enum beeline_stats_role { BEELINE_STATS_ROLES(BEELINE_STATS_ROLE_) };
 enum beeline_stats_event_kind { BEELINE_STATS_EVENTS(BEELINE_STATS_EVENT_) };
+enum beeline_stats_wait { BEELINE_STATS_WAITS(BEELINE_STATS_WAIT_) };
 
 /* Texts end with a zero byte and are truncated to fit. Times are CLOCK_MONOTONIC, or unix time. */
 struct beeline_stats_header {
@@ -123,11 +134,12 @@ struct beeline_stats_slot {
   uint32_t state;
   uint64_t id; /* number of the connection in the process, from 1 */
   uint32_t role;
-  uint32_t unused;
+  uint32_t waits_for;
   uint64_t opened_ns;
   uint64_t closed_ns;
   uint64_t life_claimed;
-  uint64_t padding[2];
+  uint64_t waits_since_ns; /* 0: it waits for nothing */
+  uint64_t requests;       /* that are open, if it waits */
   /* One cache line, written by the connection's own thread. */
   uint64_t counters[7];
   uint64_t quiet_since_ns; /* tests have found nothing since then; 0: no test has looked yet */
@@ -168,5 +180,6 @@ BEELINE_STATS_TEXTS_(beeline_stats_counter_text, BEELINE_STATS_COUNTERS)
 BEELINE_STATS_TEXTS_(beeline_stats_state_text, BEELINE_STATS_STATES)
 BEELINE_STATS_TEXTS_(beeline_stats_role_text, BEELINE_STATS_ROLES)
 BEELINE_STATS_TEXTS_(beeline_stats_event_text, BEELINE_STATS_EVENTS)
+BEELINE_STATS_TEXTS_(beeline_stats_wait_text, BEELINE_STATS_WAITS)
 
 #endif

@@ -68,6 +68,20 @@ class StatsSlot {
     shared::store(slot_->quiet_since_ns, static_cast<std::uint64_t>(when_ns));
   }
 
+  // Grows whenever either end does anything. For any thread.
+  std::uint64_t progress() const noexcept {
+    const auto count = [this](Counter counter) {
+      return shared::load(slot_->counters[static_cast<std::uint32_t>(counter)]);
+    };
+    return count(Counter::kMessages) + count(Counter::kCompletions) + count(Counter::kGrants);
+  }
+  // For the control thread: a BEELINE_WAIT_, since when, and how many requests are open.
+  void set_wait(std::uint32_t what, std::int64_t since_ns, std::uint64_t requests) noexcept {
+    shared::store(slot_->requests, requests);
+    shared::store(slot_->waits_since_ns, static_cast<std::uint64_t>(since_ns));
+    shared::store(slot_->waits_for, what, std::memory_order_release);
+  }
+
   // For readers in this process, by shared::load(). Null if the counters of several connections
   // are in one place, because this slot is not shown.
   const std::uint64_t* word_of(Counter counter) const noexcept {

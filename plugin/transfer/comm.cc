@@ -37,6 +37,7 @@ Comm::Comm(std::unique_ptr<Connection> connection, std::uint32_t send_depth,
       send_depth_(send_depth),
       rails_(wire::rails_of(connection_.receiver_rails)),
       early_done_(options.early_done),
+      wait_(role_),
       watch_(options.stall_ns) {
   static_assert(std::is_trivially_destructible_v<DataPath>);
   // What the peer has made happen: its acknowledgements, or its messages.
@@ -91,12 +92,18 @@ bool Comm::has_standby() const noexcept {
   return false;
 }
 
-std::string Comm::name_for_log(std::size_t path) const {
+std::string Comm::name_on(const Device& device) const {
   const bool sends = role() == Role::kSend;
   return std::string(sends ? "sender on " : "receiver on ") + host_name() + ", device " +
-         label(*connection_.paths[path].device) + ", " + (sends ? "to" : "from") + " peer " +
-         link_->peer().text();
+         label(device) + ", " + (sends ? "to" : "from") + " peer " + link_->peer().text();
 }
+
+std::string Comm::name_for_log(std::size_t path) const {
+  return name_on(*connection_.paths[path].device);
+}
+
+// Any thread may call this: the current device of a path is for the one that has the comm.
+std::string Comm::name() const { return name_on(own_device(0)); }
 
 PathSigns Comm::signs_of(std::size_t index) const noexcept {
   const DataPath& path = paths_[index];
@@ -144,6 +151,27 @@ bool Comm::serve_if_idle() noexcept {
   return has_failed || link_->has_ended() || (is_quiet() && (is_waiting || !gate_.is_raised()));
 }
 
+// The page's numbers are those of Wait.
+static_assert(static_cast<int>(Wait::kNothing) == BEELINE_WAIT_NOTHING &&
+              static_cast<int>(Wait::kCredit) == BEELINE_WAIT_CREDIT &&
+              static_cast<int>(Wait::kData) == BEELINE_WAIT_DATA &&
+              static_cast<int>(Wait::kAcknowledgment) == BEELINE_WAIT_ACKNOWLEDGMENT &&
+              static_cast<int>(Wait::kTest) == BEELINE_WAIT_TEST &&
+              static_cast<int>(Wait::kPath) == BEELINE_WAIT_PATH);
+
+Waiting Comm::look_at_wait(std::int64_t now_ns) noexcept {
+  if (!stats_.is_shown()) return {};  // its counters are also those of others
+  const bool is_answered = wait_.must_ask() && !gate_.is_asked();
+  const Waiting waiting = wait_.look({.progress = stats_.progress(),
+                                      .requests = gate_.busy(),
+                                      .is_answered = is_answered,
+                                      .has_path = gate_.had_path()},
+                                     now_ns);
+  if (wait_.must_ask()) gate_.ask();
+  stats_.set_wait(static_cast<std::uint32_t>(waiting.what), waiting.since_ns, waiting.requests);
+  return waiting;
+}
+
 void Comm::end_service() noexcept {
   link_->set_user(nullptr);
   link_->set_alarm(nullptr, 0);
@@ -153,7 +181,16 @@ void Comm::end_service() noexcept {
 Errc Comm::may_begin(const char* call, bool* may) {
   *may = false;
   if (gate_.is_taken()) return Errc::kOk;
+  if (!is_alarmed_after_answer()) {
+    *may = true;
+    return Errc::kOk;
+  }
   return events_.on_call_while_alarmed(*this, call, may);
+}
+
+bool Comm::is_alarmed_after_answer() noexcept {
+  gate_.answer(has_usable_path());
+  return gate_.is_alarmed();
 }
 
 // A request that finishes all the same is done, whatever is wrong with the comm.
@@ -175,7 +212,10 @@ Errc Comm::test_while_alarmed(Request& request, int* done, int* sizes) {
 
 Errc Comm::test(Request& request, int* done, int* sizes) {
   *done = 0;
-  if (gate_.is_alarmed()) return test_while_alarmed(request, done, sizes);
+  if (gate_.is_alarmed()) [[unlikely]] {
+    // Once it has answered, the next test polls.
+    return is_alarmed_after_answer() ? test_while_alarmed(request, done, sizes) : Errc::kOk;
+  }
   with_end(*this, [](auto& end) { end.poll_paths(); });
   if (request.missing == 0) {
     finish(request, done, sizes);

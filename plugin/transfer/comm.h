@@ -33,6 +33,7 @@
 #include "plugin/transfer/registered_buffers.h"
 #include "plugin/transfer/request.h"
 #include "plugin/transfer/stall_watch.h"
+#include "plugin/transfer/wait_watch.h"
 #include "plugin/wire/credit.h"
 
 namespace beeline {
@@ -126,6 +127,8 @@ class Comm : private LinkUser {
   bool serve_if_idle() noexcept final;
   std::shared_ptr<RailBuffers> rail_buffers() final { return buffers(); }
   bool has_standby() const noexcept final;
+  Waiting look_at_wait(std::int64_t now_ns) noexcept final;
+  std::string name() const final;
 
   // --- For the implementation of PathEvents ---
 
@@ -289,7 +292,10 @@ class Comm : private LinkUser {
   template <class End>
   [[gnu::noinline]] static void absorb_all(End& end, const TestFrame& frame);
   Errc test_while_alarmed(Request& request, int* done, int* sizes);
+  // If that was the only reason for the alarm, it is over.
+  BL_APART bool is_alarmed_after_answer() noexcept;
   BL_APART Errc check_for_stall();
+  std::string name_on(const Device& device) const;
 
   std::mutex making_buffers_;
   std::shared_ptr<RegisteredBuffers> buffers_;  // under that mutex
@@ -300,6 +306,7 @@ class Comm : private LinkUser {
   std::uint32_t send_depth_;
   wire::Rails rails_;
   bool early_done_ = false;
+  WaitWatch wait_;
 
  protected:
   alignas(kCacheLine) StallWatch watch_;

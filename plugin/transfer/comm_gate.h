@@ -38,6 +38,7 @@ class CommGate {
     kTaken = 16,              // the control thread wants the comm, or has it
     kWithoutMembarrier = 32,  // of this process
     kFlushesInTest = 64,      // RecvComm::flushes_in_test()
+    kAsked = 128,             // the control thread wants to know whether calls are made
   };
 
   CommGate(Role role, bool has_several_paths) noexcept;
@@ -51,7 +52,7 @@ class CommGate {
   // Whether the call has to take its slow path: because the link is not open, a failure was seen,
   // or the control thread wants the comm. May be true for no reason.
   BL_INLINED bool is_alarmed() const noexcept {
-    return has_any(kLinkHasNews | kRaised | kTaken | kWithoutMembarrier);
+    return has_any(kLinkHasNews | kRaised | kTaken | kWithoutMembarrier | kAsked);
   }
   // Whether the comm has this role and so many paths, and no bit is set that makes a call take
   // another way.
@@ -59,6 +60,12 @@ class CommGate {
     const std::uint32_t of_role = role == Role::kReceive ? std::uint32_t{kReceives} : 0;
     const std::uint32_t of_paths = paths == Paths::kSeveral ? std::uint32_t{kHasSeveralPaths} : 0;
     return word_.load(kOrder) == (of_role | of_paths);
+  }
+  // A call that finds the comm alarmed says that it was made. `has_path` is for the control thread.
+  void answer(bool has_path) noexcept {
+    if (!has_any(kAsked)) return;
+    has_path_.store(has_path, std::memory_order_relaxed);
+    word_.fetch_and(~std::uint32_t{kAsked});
   }
   // Whether the control thread has the comm, or is about to. Lasts microseconds.
   bool is_taken() const noexcept {
@@ -91,6 +98,12 @@ class CommGate {
   // data thread stays out until give_back().
   bool try_take() noexcept;
   void give_back() noexcept;
+  // The next call will answer(). is_asked(): none was made since.
+  void ask() noexcept { word_.fetch_or(kAsked); }
+  bool is_asked() const noexcept { return has_any(kAsked); }
+  bool had_path() const noexcept { return has_path_.load(std::memory_order_relaxed); }
+  // Calls in progress and requests that are not finished.
+  std::uint64_t busy() const noexcept { return shared::load(busy_); }
 
  private:
 // ThreadSanitizer knows neither membarrier nor fences: for it, the order is in the accesses.
@@ -106,6 +119,7 @@ class CommGate {
 
   std::uint64_t busy_ = 0;  // calls in progress and requests that are not finished
   Word word_;
+  std::atomic<bool> has_path_{true};  // as the last answer said
 };
 
 BL_INLINED void CommGate::enter() noexcept {

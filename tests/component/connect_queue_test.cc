@@ -57,7 +57,7 @@ class OneProcessor {
   cpu_set_t before_{};
 };
 
-struct Waiting {
+struct QueuedConnect {
   Ticket ticket;
   Listener* listener = nullptr;
   ConnectionPtr sender;
@@ -78,14 +78,14 @@ TEST_CASE("queue: time in a control thread's queue is not time without an answer
   CAPTURE(accepting_is_slow);
   Party a(accepting_is_slow ? *slow : *quick, short_limit());
   Party b(accepting_is_slow ? *quick : *slow, short_limit());
-  std::vector<Waiting> all(kConnects);
-  for (Waiting& one : all) one.listener = a.listen(one.ticket);
+  std::vector<QueuedConnect> all(kConnects);
+  for (QueuedConnect& one : all) one.listener = a.listen(one.ticket);
   std::size_t made = 0;
   std::size_t failed = 0;
   wait_for(
       [&] {
         made = 0;
-        for (Waiting& one : all) {
+        for (QueuedConnect& one : all) {
           if (one.sender == nullptr) {
             Result<ConnectionPtr> sender = b.connect(one.ticket);
             failed += !sender;
@@ -99,7 +99,7 @@ TEST_CASE("queue: time in a control thread's queue is not time without an answer
       "all connections");
   CHECK(failed == 0);
   CHECK(log.count(LogLevel::kWarn) == 0);
-  for (Waiting& one : all) a.plane().close(one.listener);
+  for (QueuedConnect& one : all) a.plane().close(one.listener);
 }
 
 TEST_CASE("queue: connects that have waited for a channel let other channels have their turns",
@@ -140,7 +140,7 @@ TEST_CASE("queue: on the processor of the control thread a poll gives way to it"
   constexpr std::size_t kMostPolls = 200;  // of each
   std::size_t polls = 0;
   for (std::size_t round = 0; round < kRounds; ++round) {
-    Waiting one;
+    QueuedConnect one;
     one.listener = a.listen(one.ticket);
     const Clock::time_point deadline = Clock::now() + kPatience;
     while (one.sender == nullptr || one.receiver == nullptr) {

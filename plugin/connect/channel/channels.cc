@@ -146,6 +146,12 @@ std::vector<std::shared_ptr<CommLink>> Channels::links_on(const DeviceContext& d
   return found;
 }
 
+std::vector<std::shared_ptr<Link>> Channels::open_links() const {
+  std::vector<std::shared_ptr<Link>> found;
+  for (const auto& [id, channel] : channels_) channel->links().find_open(found);
+  return found;
+}
+
 void Channels::on_event(std::uint64_t id, std::uint32_t events) {
   Channel* const channel = find(id);
   if (channel == nullptr) return;

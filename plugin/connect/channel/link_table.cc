@@ -47,12 +47,18 @@ void LinkTable::find_on(const DeviceContext& device,
   }
 }
 
-std::uint64_t LinkTable::progress() const {
-  std::uint64_t sum = 0;
+void LinkTable::find_open(std::vector<std::shared_ptr<Link>>& found) const {
   for (const auto& [ours, entry] : entries_) {
-    const std::shared_ptr<CommLink> link = entry.link.lock();
-    if (link != nullptr && !link->has_ended()) sum += link->progress();
+    std::shared_ptr<CommLink> link = entry.link.lock();
+    if (link != nullptr && !link->has_ended()) found.push_back(std::move(link));
   }
+}
+
+std::uint64_t LinkTable::progress() const {
+  std::vector<std::shared_ptr<Link>> open;
+  find_open(open);
+  std::uint64_t sum = 0;
+  for (const auto& link : open) sum += link->progress();
   return sum;
 }
 

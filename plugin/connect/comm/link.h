@@ -15,6 +15,7 @@
 
 #include "common/base/problem.h"
 #include "plugin/connect/comm/path_mail.h"
+#include "plugin/connect/comm/waiting.h"
 #include "plugin/connect/socket/lock_without_sleeping.h"
 
 namespace beeline {
@@ -53,6 +54,10 @@ class LinkUser {
   virtual std::shared_ptr<RailBuffers> rail_buffers() = 0;
   // Whether other devices may stand in for those of the comm.
   virtual bool has_standby() const noexcept = 0;
+  // What the comm waits for, as far as that shows. Also while it is in use.
+  virtual Waiting look_at_wait(std::int64_t now_ns) noexcept = 0;
+  // For logs: "sender on h1, device softnic0:1, to peer h2 (pid 4711) softnic1:1".
+  virtual std::string name() const = 0;
 
  protected:
   ~LinkUser() = default;
@@ -152,7 +157,16 @@ class Link {
     const std::lock_guard lock(user_mutex_);
     return user_ == nullptr || user_->serve_if_idle();
   }
-  // For the control thread, as the next. Null: the comm is being closed.
+  // For the control thread, as the next ones. Of no user: nothing.
+  Waiting look_at_wait(std::int64_t now_ns) noexcept {
+    const std::lock_guard lock(user_mutex_);
+    return user_ == nullptr ? Waiting{} : user_->look_at_wait(now_ns);
+  }
+  std::string user_name() {
+    const std::lock_guard lock(user_mutex_);
+    return user_ == nullptr ? "" : user_->name();
+  }
+  // Null: the comm is being closed.
   std::shared_ptr<RailBuffers> rail_buffers() {
     const std::lock_guard lock(user_mutex_);
     return user_ == nullptr ? nullptr : user_->rail_buffers();

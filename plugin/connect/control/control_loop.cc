@@ -59,7 +59,8 @@ ControlLoop::ControlLoop(ControlSetup setup, std::unique_ptr<Poller> poller)
       dialer_(*poller_, setup_.self, setup_.options->half_open_timeout, *this),
       connector_(context(), dialer_),
       acceptor_(context()),
-      remaker_(context(), *this) {}
+      remaker_(context(), *this),
+      wait_log_(std::chrono::nanoseconds(setup_.options->wait_warning).count()) {}
 
 ControlLoop::~ControlLoop() { poller_->remove(setup_.mailbox->wakeup_fd(), wakeup_key_); }
 
@@ -76,6 +77,7 @@ ControlContext ControlLoop::context() {
 
 void ControlLoop::run() {
   schedule_expiry();
+  schedule_wait_log();
   while (handle_orders() && !finish_if_idle()) {
     setup_.mailbox->note_cpu();
     const bool has_more = !to_begin_.empty() || !path_orders_.empty() || channels_.has_backlog();
@@ -108,6 +110,13 @@ void ControlLoop::schedule_expiry() {
   poller_->at(now_ns() + round.count() * kNsPerMs, [this] {
     setup_.mailbox->expire();
     schedule_expiry();
+  });
+}
+
+void ControlLoop::schedule_wait_log() {
+  poller_->at(now_ns() + wait_log_.period_ns(), [this] {
+    wait_log_.look(channels_.open_links(), now_ns());
+    schedule_wait_log();
   });
 }
 

@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "plugin/connect/channel/inbound_handshakes.h"
+#include "plugin/connect/control/wait_log.h"
 #include "plugin/connect/handshake/acceptor.h"
 #include "plugin/connect/handshake/connector.h"
 #include "plugin/connect/handshake/control_context.h"
@@ -44,6 +45,8 @@ class ControlLoop final : ChannelEvents, PortEvents, RemakeEvents {
   // more begin.
   void begin_connects();
   bool has_work();
+  // Looks what the comms wait for, at intervals for as long as the thread runs.
+  void schedule_wait_log();
   // Has the mailbox end forgotten connects, at intervals for as long as the thread runs.
   void schedule_expiry();
   // Returns true if there was nothing left to do and the mailbox agrees that the thread ends.
@@ -101,6 +104,7 @@ class ControlLoop final : ChannelEvents, PortEvents, RemakeEvents {
   Connector connector_;
   Acceptor acceptor_;
   PathRemaker remaker_;
+  WaitLog wait_log_;
 };
 
 }  // namespace beeline

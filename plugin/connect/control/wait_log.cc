@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugin/connect/control/wait_log.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <string>
+#include <tuple>
+
+#include "common/base/clock.h"
+#include "common/base/host.h"
+#include "common/base/log.h"
+
+namespace beeline {
+namespace {
+
+constexpr std::int64_t kMostPeriodNs = kNsPerSec;
+constexpr std::int64_t kLooksWithinLimit = 4;
+
+struct LongWait {
+  Link* link = nullptr;
+  Waiting waiting;
+
+  // The smaller, the nearer to the cause. A wait for the peer only says where to look next.
+  auto distance() const noexcept {
+    const bool is_here = waiting.what == Wait::kTest;
+    const bool is_between = waiting.what == Wait::kAcknowledgment;
+    return std::tuple(is_here ? 0 : is_between ? 1 : 2, waiting.since_ns);
+  }
+};
+
+std::string seconds(std::int64_t ns) {
+  return std::to_string((ns + kNsPerSec / 2) / kNsPerSec) + " s";
+}
+
+std::string counted(std::uint64_t count, const char* what) {
+  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
+}
+
+std::string cause(const LongWait& wait, std::int64_t now_ns) {
+  const PeerName& peer = wait.link->peer();
+  const std::string time = seconds(now_ns - wait.waiting.since_ns);
+  const std::string look = "look at what process " + std::to_string(peer.pid) + " on " + peer.host +
+                           " does, and at its log";
+  switch (wait.waiting.what) {
+    case Wait::kCredit: return "has waited " + time + " for the peer to post a receive: " + look;
+    case Wait::kData:
+      return "has waited " + time + " for the data of " +
+             counted(wait.waiting.requests, "receive") + ": " + look;
+    case Wait::kAcknowledgment:
+      return "has waited " + time + " for the acknowledgment of " +
+             counted(wait.waiting.requests, "send") +
+             ", and its device reports no error: look whether process " + std::to_string(peer.pid) +
+             " on " + peer.host + " is stopped, and at the counters of both ports";
+    case Wait::kTest:
+      return "has " + counted(wait.waiting.requests, "open request") +
+             ", and the application has called nothing for " + time + ": look at what process " +
+             std::to_string(::getpid()) + " on " + host_name() + " does";
+    case Wait::kNothing:
+    case Wait::kPath: break;
+  }
+  return {};
+}
+
+}  // namespace
+
+std::int64_t WaitLog::period_ns() const noexcept {
+  return limit_ns_ == 0 ? kMostPeriodNs : std::min(limit_ns_ / kLooksWithinLimit, kMostPeriodNs);
+}
+
+void WaitLog::look(const std::vector<std::shared_ptr<Link>>& links, std::int64_t now_ns) {
+  LongWait first;
+  std::size_t others = 0;
+  for (const auto& link : links) {
+    const LongWait wait = {link.get(), link->look_at_wait(now_ns)};
+    // A connection without a path says that by itself.
+    const bool is_known = wait.waiting.what == Wait::kNothing || wait.waiting.what == Wait::kPath;
+    if (is_known || limit_ns_ == 0 || now_ns - wait.waiting.since_ns < limit_ns_) continue;
+    if (first.link != nullptr) ++others;
+    if (first.link == nullptr || wait.distance() < first.distance()) first = wait;
+  }
+  if (first.link == nullptr) {
+    if (is_logged_) BL_INFO(kLogNet, "the connections that had waited go on");
+    is_logged_ = false;
+    return;
+  }
+  if (is_logged_) return;
+  is_logged_ = true;
+  const std::string name = first.link->user_name();
+  if (name.empty()) return;  // it is being closed
+  const std::string rest =
+      others == 0 ? "" : "; other connections of this process that wait: " + std::to_string(others);
+  BL_WARN("%s: %s%s", name.c_str(), cause(first, now_ns).c_str(), rest.c_str());
+}
+
+}  // namespace beeline

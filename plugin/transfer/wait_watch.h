@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Tells what an end of a comm waits for, from outside the thread that moves its data. That thread
+// does nothing for it while data moves. When the counters stand still, the control thread sets a
+// bit that makes the comm's next call take its slow path, where it clears the bit. So the control
+// thread learns whether the application makes calls at all.
+//
+// There is no clock in here. Threads: the control thread.
+#pragma once
+
+#include <cstdint>
+
+#include "common/base/clock.h"
+#include "plugin/connect/comm/connection.h"
+#include "plugin/connect/comm/waiting.h"
+
+namespace beeline {
+
+class WaitWatch {
+ public:
+  // After a longer time between two looks, the process was stopped, and what was seen before does
+  // not count.
+  static constexpr std::int64_t kMostBetweenLooksNs = 10 * kNsPerSec;
+
+  struct Sight {
+    std::uint64_t progress = 0;  // grows whenever this end or its peer does anything
+    std::uint64_t requests = 0;  // that are open
+    bool is_answered = false;    // a call was made since the last look, if that said must_ask()
+    bool has_path = true;        // when that call was made
+  };
+
+  explicit WaitWatch(Role role) noexcept : role_(role) {}
+
+  Waiting look(const Sight& sight, std::int64_t now_ns) noexcept;
+  // Whether the next call is to answer.
+  bool must_ask() const noexcept { return must_ask_; }
+
+ private:
+  Wait judge(const Sight& sight) const noexcept;
+  Wait judge_called(const Sight& sight) const noexcept;
+
+  Role role_;
+  bool must_ask_ = false;
+  Waiting last_ = {};
+  std::uint64_t progress_ = 0;
+  std::int64_t looked_ns_ = 0;
+};
+
+}  // namespace beeline
