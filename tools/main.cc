@@ -9,6 +9,7 @@
 #include "tools/cli/command_line.h"
 #include "tools/cli/exit_status.h"
 #include "tools/doctor/command.h"
+#include "tools/hang/command.h"
 #include "tools/nccl/table.h"
 #include "tools/perf/command.h"
 #include "tools/topo/command.h"
@@ -32,6 +33,7 @@ int main(int argc, char** argv) {
     beeline::perf::add_command(line);
     beeline::topo::add_command(line);
     beeline::doctor::add_command(line);
+    beeline::hang::add_command(line);
     return line.run(argc, argv);
   } catch (const std::exception& error) {  // e.g. out of memory in a library
     return beeline::tools::print_error(beeline::tools::describe(error));

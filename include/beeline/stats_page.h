@@ -69,7 +69,12 @@
   X(1, SEND, kSend, "send")    \
   X(2, RECEIVE, kReceive, "receive")
 
-/* What a connection waits for. Looked at about once a second. */
+/* What a connection waits for. Looked at about once a second.
+ *   CREDIT: a sender, while the peer has posted no receive.
+ *   DATA: a receiver, while the peer has sent nothing.
+ *   ACKNOWLEDGMENT: a sender whose data is on the way.
+ *   TEST: requests are open, and the application calls nothing for them.
+ *   PATH: all paths have failed, and none works again yet. */
 #define BEELINE_STATS_WAITS(X)                                            \
   X(0, NOTHING, kNothing, "nothing")                                      \
   X(1, CREDIT, kCredit, "a receive of the peer")                          \
@@ -148,6 +153,12 @@ struct beeline_stats_slot {
   char peer_device[32];
   struct beeline_stats_event life[BEELINE_STATS_LIFE_EVENTS];
   uint32_t sizes[BEELINE_STATS_SIZES]; /* of the last messages, in bytes */
+  /* The other end is in process `peer_pid` of `peer_host`, in the slot whose two numbers are these
+   * in the opposite order. Valid from state READY on. */
+  uint64_t peer_pid;
+  uint32_t number;
+  uint32_t peer_number;
+  uint64_t padding[6];
 };
 
 BEELINE_STATS_ASSERT(BEELINE_STATS_COUNTER_COUNT == 7);
@@ -159,7 +170,8 @@ BEELINE_STATS_ASSERT(offsetof(struct beeline_stats_slot, counters) == 64);
 BEELINE_STATS_ASSERT(offsetof(struct beeline_stats_slot, device) == 128);
 BEELINE_STATS_ASSERT(offsetof(struct beeline_stats_slot, life) == 256);
 BEELINE_STATS_ASSERT(offsetof(struct beeline_stats_slot, sizes) == 640);
-BEELINE_STATS_ASSERT(sizeof(struct beeline_stats_slot) == 1152);
+BEELINE_STATS_ASSERT(offsetof(struct beeline_stats_slot, peer_pid) == 1152);
+BEELINE_STATS_ASSERT(sizeof(struct beeline_stats_slot) == 1216);
 
 static inline uint64_t beeline_stats_what(uint16_t kind, uint16_t rail, uint32_t arg) {
   return (uint64_t)kind | (uint64_t)rail << 16 | (uint64_t)arg << 32;

@@ -17,7 +17,9 @@ StatsSlot slot_for(const Connection& connection, SlotRole role) {
   const NetDevice* const device = runtime.net_devices()->with_rails(connection.devices);
   StatsSlot slot = runtime.stats().acquire(
       role, device != nullptr ? device->name : connection.devices.front()->name);
-  slot.set_peer(connection.link->peer().host, connection.link->peer().device);
+  const Link& link = *connection.link;
+  slot.set_peer(link.peer().host, link.peer().device,
+                {.pid = link.peer().pid, .ours = link.number(), .theirs = link.peer_number()});
   slot.record(Event::kReady, static_cast<std::uint32_t>(connection.paths.size()));
   slot.set_state(SlotState::kReady);
   return slot;

@@ -16,6 +16,13 @@ namespace beeline {
 
 class SlotTable;
 
+// By which a reader finds the other end of a connection.
+struct PeerNumbers {
+  std::int64_t pid = 0;      // of the peer
+  std::uint32_t ours = 0;    // number of the connection in this process
+  std::uint32_t theirs = 0;  // and in the peer's
+};
+
 // Lifecycle: SlotTable or StatsPage creates it. Its destructor closes the slot, which stays
 // readable until
 //   another connection needs it. A default-constructed one can be written to, but is not shown.
@@ -75,11 +82,12 @@ class StatsSlot {
     };
     return count(Counter::kMessages) + count(Counter::kCompletions) + count(Counter::kGrants);
   }
-  // For the control thread: a BEELINE_WAIT_, since when, and how many requests are open.
-  void set_wait(std::uint32_t what, std::int64_t since_ns, std::uint64_t requests) noexcept {
+  // For the control thread: what the connection waits for and since when, and how many requests are
+  // open.
+  void set_wait(Wait what, std::int64_t since_ns, std::uint64_t requests) noexcept {
     shared::store(slot_->requests, requests);
     shared::store(slot_->waits_since_ns, static_cast<std::uint64_t>(since_ns));
-    shared::store(slot_->waits_for, what, std::memory_order_release);
+    shared::store(slot_->waits_for, static_cast<std::uint32_t>(what), std::memory_order_release);
   }
 
   // For readers in this process, by shared::load(). Null if the counters of several connections
@@ -89,9 +97,13 @@ class StatsSlot {
   }
 
   // Must be called before the state becomes kReady, from which on readers use it.
-  void set_peer(std::string_view host, std::string_view device) noexcept {
+  void set_peer(std::string_view host, std::string_view device,
+                const PeerNumbers& peer = {}) noexcept {
     shared::store_text(slot_->peer_host, host);
     shared::store_text(slot_->peer_device, device);
+    shared::store(slot_->peer_pid, static_cast<std::uint64_t>(peer.pid));
+    shared::store(slot_->number, peer.ours);
+    shared::store(slot_->peer_number, peer.theirs);
   }
   void set_state(SlotState state) noexcept {
     shared::store(slot_->state, static_cast<std::uint32_t>(state), std::memory_order_release);

@@ -17,6 +17,12 @@ void begin(beeline_stats_slot& slot, std::uint64_t id, SlotRole role, std::strin
   for (std::uint32_t& size : slot.sizes) store(size, 0, kRelease);
   store(slot.life_claimed, 0, kRelease);
   store(slot.quiet_since_ns, 0, kRelease);
+  store(slot.waits_for, 0, kRelease);
+  store(slot.waits_since_ns, 0, kRelease);
+  store(slot.requests, 0, kRelease);
+  store(slot.peer_pid, 0, kRelease);
+  store(slot.number, 0, kRelease);
+  store(slot.peer_number, 0, kRelease);
   store(slot.closed_ns, 0, kRelease);
   store(slot.opened_ns, static_cast<std::uint64_t>(now_ns()), kRelease);
   store(slot.id, id, kRelease);

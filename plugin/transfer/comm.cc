@@ -151,14 +151,6 @@ bool Comm::serve_if_idle() noexcept {
   return has_failed || link_->has_ended() || (is_quiet() && (is_waiting || !gate_.is_raised()));
 }
 
-// The page's numbers are those of Wait.
-static_assert(static_cast<int>(Wait::kNothing) == BEELINE_WAIT_NOTHING &&
-              static_cast<int>(Wait::kCredit) == BEELINE_WAIT_CREDIT &&
-              static_cast<int>(Wait::kData) == BEELINE_WAIT_DATA &&
-              static_cast<int>(Wait::kAcknowledgment) == BEELINE_WAIT_ACKNOWLEDGMENT &&
-              static_cast<int>(Wait::kTest) == BEELINE_WAIT_TEST &&
-              static_cast<int>(Wait::kPath) == BEELINE_WAIT_PATH);
-
 Waiting Comm::look_at_wait(std::int64_t now_ns) noexcept {
   if (!stats_.is_shown()) return {};  // its counters are also those of others
   const bool is_answered = wait_.must_ask() && !gate_.is_asked();
@@ -168,7 +160,7 @@ Waiting Comm::look_at_wait(std::int64_t now_ns) noexcept {
                                       .has_path = gate_.had_path()},
                                      now_ns);
   if (wait_.must_ask()) gate_.ask();
-  stats_.set_wait(static_cast<std::uint32_t>(waiting.what), waiting.since_ns, waiting.requests);
+  stats_.set_wait(waiting.what, waiting.since_ns, waiting.requests);
   return waiting;
 }
 

@@ -17,7 +17,7 @@
 #include "plugin/stats/sweep.h"
 #include "tests/support/catch.h"
 #include "tests/unit/stats_dir.h"
-#include "tests/unit/stats_page_reader.h"
+#include "tools/pages/page_reader.h"
 
 namespace beeline {
 namespace {

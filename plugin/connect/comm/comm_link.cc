@@ -52,6 +52,8 @@ CommLink::CommLink(PeerName peer, CommNumbers numbers, std::vector<const Device*
       pid_(::getpid()),
       exchanges_reports_(exchanges_reports) {
   peer_ = std::move(peer);
+  number_ = numbers.ours;
+  peer_number_ = numbers.theirs;
 }
 
 bool CommLink::is_ours() const noexcept { return ::getpid() == pid_; }

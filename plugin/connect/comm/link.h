@@ -104,6 +104,9 @@ class Link {
   const std::string& cause() const noexcept { return cause_; }
 
   const PeerName& peer() const noexcept { return peer_; }
+  // By which this process and the peer know the comm. 0: the link has none.
+  std::uint32_t number() const noexcept { return number_; }
+  std::uint32_t peer_number() const noexcept { return peer_number_; }
 
   // A counter that grows when a work request of the comm completes or a message arrives; may be
   // null. While the control channel is lost, it shows that the peer is there. It must outlive the
@@ -192,6 +195,8 @@ class Link {
   std::uint32_t peer_settled_ = 0;
   std::string cause_;
   PeerName peer_;
+  std::uint32_t number_ = 0;
+  std::uint32_t peer_number_ = 0;
   std::atomic<const std::uint64_t*> progress_{nullptr};
 
  private:

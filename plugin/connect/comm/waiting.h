@@ -5,16 +5,9 @@
 
 #include <cstdint>
 
-namespace beeline {
+#include "plugin/stats/words.h"
 
-enum class Wait : std::uint8_t {
-  kNothing,
-  kCredit,          // the sender: the peer has posted no receive
-  kData,            // the receiver: the peer has sent nothing
-  kAcknowledgment,  // the sender: its data is on the way
-  kTest,            // its own application: requests are open, and nothing is called
-  kPath,            // all paths have failed, and none works again yet
-};
+namespace beeline {
 
 struct Waiting {
   Wait what = Wait::kNothing;

@@ -21,11 +21,13 @@ struct LongWait {
   Link* link = nullptr;
   Waiting waiting;
 
-  // The smaller, the nearer to the cause. A wait for the peer only says where to look next.
+  // The smaller, the nearer to the cause. A wait for the peer only says where to look next. An
+  // application that waits for one request may leave others untested, so those say something only
+  // if there is no other wait.
   auto distance() const noexcept {
-    const bool is_here = waiting.what == Wait::kTest;
     const bool is_between = waiting.what == Wait::kAcknowledgment;
-    return std::tuple(is_here ? 0 : is_between ? 1 : 2, waiting.since_ns);
+    const bool is_here = waiting.what == Wait::kTest;
+    return std::tuple(is_between ? 0 : is_here ? 2 : 1, waiting.since_ns);
   }
 };
 

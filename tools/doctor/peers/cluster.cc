@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <csignal>
 #include <cstdlib>
@@ -21,6 +20,7 @@
 
 #include "common/base/clock.h"
 #include "tools/cli/host_name.h"
+#include "tools/cli/launchers.h"
 #include "tools/doctor/peers/launch.h"
 #include "tools/doctor/peers/member.h"
 #include "tools/perf/rendezvous_socket.h"
@@ -32,18 +32,6 @@ constexpr std::int64_t kGatherNs = 60 * kNsPerSec;
 // A client that is not one of the doctors must not hold them up for longer.
 constexpr std::int64_t kHelloNs = 2 * kNsPerSec;
 constexpr useconds_t kBetweenAttempts = 20'000;
-
-struct Launcher {
-  const char* rank;
-  const char* ranks;
-};
-// torchrun first: what it starts also has the variables of the srun that started torchrun.
-constexpr std::array kLaunchers = {
-    Launcher{"RANK", "WORLD_SIZE"},
-    Launcher{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
-    Launcher{"PMI_RANK", "PMI_SIZE"},
-    Launcher{"SLURM_PROCID", "SLURM_NTASKS"},
-};
 
 std::optional<int> number_in(const char* variable) {
   const char* const text = std::getenv(variable);
@@ -85,7 +73,7 @@ std::string ranks_text(const std::set<int>& ranks) {
 }  // namespace
 
 Outcome<Place> place_of_this_process() {
-  for (const Launcher& launcher : kLaunchers) {
+  for (const tools::Launcher& launcher : tools::kLaunchers) {
     const std::optional<int> rank = number_in(launcher.rank);
     const std::optional<int> ranks = number_in(launcher.ranks);
     if (!rank || !ranks) continue;

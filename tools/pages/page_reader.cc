@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The reader's half of the rules in include/beeline/stats_page.h.
-#include "tests/unit/stats_page_reader.h"
+#include "tools/pages/page_reader.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -68,6 +68,12 @@ SlotView copy_slot(const beeline_stats_slot& slot) {
       .peer_host = load_text(slot.peer_host),
       .peer_device = load_text(slot.peer_device),
       .quiet_since_ns = shared::load(slot.quiet_since_ns, kAcquire),
+      .waits_for = static_cast<Wait>(shared::load(slot.waits_for, kAcquire)),
+      .waits_since_ns = shared::load(slot.waits_since_ns, kAcquire),
+      .requests = shared::load(slot.requests, kAcquire),
+      .peer_pid = shared::load(slot.peer_pid, kAcquire),
+      .number = shared::load(slot.number, kAcquire),
+      .peer_number = shared::load(slot.peer_number, kAcquire),
       .life = load_life(slot),
       .sizes = {},
   };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Reads another process's statistics page, alive or dead, and believes nothing that it has not
-// checked. Not part of the plugin: programs and tests use it.
+// checked.
 #pragma once
 
 #include <cstdint>
@@ -35,6 +35,12 @@ struct SlotView {
   std::string peer_host;
   std::string peer_device;
   std::uint64_t quiet_since_ns;
+  Wait waits_for;
+  std::uint64_t waits_since_ns;  // 0: it waits for nothing
+  std::uint64_t requests;        // that are open, if it waits
+  std::uint64_t peer_pid;
+  std::uint32_t number;
+  std::uint32_t peer_number;
   std::vector<EventView> life;       // oldest first
   std::vector<std::uint32_t> sizes;  // by number of the message, modulo their count
 

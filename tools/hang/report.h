@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The output of `beeline hang`.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "tools/hang/causes.h"
+
+namespace beeline::hang {
+
+std::string text_of(const Analysis& analysis, std::span<const pages::Process> processes);
+std::string json_of(const Analysis& analysis, std::span<const pages::Process> processes);
+
+}  // namespace beeline::hang

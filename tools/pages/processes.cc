@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/pages/processes.h"
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string_view>
+#include <system_error>
+
+#include "plugin/stats/process_identity.h"
+#include "plugin/stats/sweep.h"
+#include "tools/cli/launchers.h"
+
+namespace beeline::pages {
+namespace {
+
+std::string read_proc(std::int64_t pid, const char* name) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/" + name);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+Life life_of(const PageOwner& owner) {
+  if (process_start_time(static_cast<pid_t>(owner.pid)) != owner.start_time) return Life::kEnded;
+  const std::string status = read_proc(owner.pid, "status");
+  constexpr std::string_view kState = "\nState:\t";
+  const std::size_t at = status.find(kState);
+  if (at == std::string::npos || at + kState.size() >= status.size()) return Life::kEnded;
+  switch (status[at + kState.size()]) {
+    case 'T':
+    case 't': return Life::kStopped;
+    case 'Z':
+    case 'X': return Life::kEnded;
+    default: return Life::kRuns;
+  }
+}
+
+std::optional<int> rank_of(std::int64_t pid) {
+  const std::string environ = '\0' + read_proc(pid, "environ");
+  for (const tools::Launcher& launcher : tools::kLaunchers) {
+    const std::string name = '\0' + std::string(launcher.rank) + '=';
+    const std::size_t at = environ.find(name);
+    if (at == std::string::npos) continue;
+    int rank = 0;
+    const char* const from = environ.c_str() + at + name.size();
+    const char* const end = from + std::char_traits<char>::length(from);
+    const auto [parsed, error] = std::from_chars(from, end, rank);
+    if (error == std::errc() && parsed == end) return rank;
+  }
+  return std::nullopt;
+}
+
+std::vector<SlotView> open_connections(const PageReader& page) {
+  std::vector<SlotView> connections;
+  for (std::uint32_t i = 0; i < page.slots_used(); ++i) {
+    std::optional<SlotView> slot = page.slot(i);
+    const bool is_open = slot && slot->state != SlotState::kFree && slot->closed_ns == 0;
+    if (is_open) connections.push_back(*std::move(slot));
+  }
+  return connections;
+}
+
+}  // namespace
+
+Outcome<std::vector<Process>> read_processes(const std::string& directory) {
+  std::error_code error;
+  std::filesystem::directory_iterator files(directory, error);
+  if (error) return fail("cannot read " + directory + ": " + error.message());
+  std::vector<Process> processes;
+  for (const auto& file : files) {
+    const std::optional<PageOwner> owner = parse_page_file_name(file.path().filename().string());
+    if (!owner) continue;
+    const Result<PageReader> page = PageReader::open(file.path());
+    if (!page) continue;
+    processes.push_back({.pid = owner->pid,
+                         .host = page->host(),
+                         .life = life_of(*owner),
+                         .rank = rank_of(owner->pid),
+                         .connections = open_connections(*page)});
+  }
+  std::ranges::sort(processes, {}, &Process::pid);
+  return processes;
+}
+
+}  // namespace beeline::pages

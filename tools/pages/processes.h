@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The processes of this host that have a statistics page.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/base/problem.h"
+#include "tools/pages/page_reader.h"
+
+namespace beeline::pages {
+
+enum class Life : std::uint8_t {
+  kRuns,
+  kStopped,  // by a signal or a debugger
+  kEnded,
+};
+
+struct Process {
+  std::int64_t pid = 0;
+  std::string host;
+  Life life = Life::kRuns;
+  std::optional<int> rank = {};       // as its launcher has set it
+  std::vector<SlotView> connections;  // those that are not closed
+};
+
+// Where pages are unless BEELINE_STATS_DIR says otherwise.
+inline constexpr const char* kUsualDirectory = "/dev/shm";
+
+// The pages that this user may read. By pid.
+Outcome<std::vector<Process>> read_processes(const std::string& directory);
+
+}  // namespace beeline::pages
