@@ -12,6 +12,7 @@
 #include "tools/hang/command.h"
 #include "tools/nccl/table.h"
 #include "tools/perf/command.h"
+#include "tools/top/command.h"
 #include "tools/topo/command.h"
 
 namespace {
@@ -31,6 +32,7 @@ int main(int argc, char** argv) {
     beeline::tools::CommandLine line("beeline", "Tools for Beeline, a network plugin for NCCL",
                                      version_text());
     beeline::perf::add_command(line);
+    beeline::top::add_command(line);
     beeline::topo::add_command(line);
     beeline::doctor::add_command(line);
     beeline::hang::add_command(line);

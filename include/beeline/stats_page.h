@@ -83,6 +83,13 @@
   X(4, TEST, kTest, "a test by its own application")                      \
   X(5, PATH, kPath, "a path that works")
 
+/* A path of a connection. */
+#define BEELINE_STATS_PATHS 8
+#define BEELINE_STATS_PATH_STATES(X)                    \
+  X(0, NONE, kNone, "none") /* there is no such path */ \
+  X(1, UP, kUp, "up")                                   \
+  X(2, DOWN, kDown, "down") /* it has failed, and is made anew when it works */
+
 /* Rare events in the life of a connection. In brackets: `arg` and `value`. Missing numbers were
  * events of earlier builds and must not be used again. */
 #define BEELINE_STATS_EVENTS(X)                                                         \
@@ -99,6 +106,7 @@
 #define BEELINE_STATS_STATE_(number, name, cc_name, text) BEELINE_STATE_##name = (number),
 #define BEELINE_STATS_ROLE_(number, name, cc_name, text) BEELINE_ROLE_##name = (number),
 #define BEELINE_STATS_EVENT_(number, name, cc_name, text) BEELINE_EVENT_##name = (number),
+#define BEELINE_STATS_PATH_STATE_(number, name, cc_name, text) BEELINE_PATH_##name = (number),
 #define BEELINE_STATS_WAIT_(number, name, cc_name, text) BEELINE_WAIT_##name = (number),
 enum beeline_stats_counter {
   BEELINE_STATS_COUNTERS(BEELINE_STATS_COUNTER_) BEELINE_STATS_COUNTER_COUNT
@@ -106,6 +114,7 @@ enum beeline_stats_counter {
 enum beeline_stats_state { BEELINE_STATS_STATES(BEELINE_STATS_STATE_) };
 enum beeline_stats_role { BEELINE_STATS_ROLES(BEELINE_STATS_ROLE_) };
 enum beeline_stats_event_kind { BEELINE_STATS_EVENTS(BEELINE_STATS_EVENT_) };
+enum beeline_stats_path_state { BEELINE_STATS_PATH_STATES(BEELINE_STATS_PATH_STATE_) };
 enum beeline_stats_wait { BEELINE_STATS_WAITS(BEELINE_STATS_WAIT_) };
 
 /* Texts end with a zero byte and are truncated to fit. Times are CLOCK_MONOTONIC, or unix time. */
@@ -134,6 +143,13 @@ struct beeline_stats_event {
   uint64_t value;
 };
 
+struct beeline_stats_path {
+  uint64_t bytes; /* as of the last look, about once a second */
+  uint32_t state;
+  uint32_t failures; /* how often it has failed */
+  char device[32];   /* of this end, and its port: "mlx5_0:1" */
+};
+
 struct beeline_stats_slot {
   uint32_t generation;
   uint32_t state;
@@ -158,6 +174,7 @@ struct beeline_stats_slot {
   uint64_t peer_pid;
   uint32_t number;
   uint32_t peer_number;
+  struct beeline_stats_path paths[BEELINE_STATS_PATHS];
   uint64_t padding[6];
 };
 
@@ -171,7 +188,9 @@ BEELINE_STATS_ASSERT(offsetof(struct beeline_stats_slot, device) == 128);
 BEELINE_STATS_ASSERT(offsetof(struct beeline_stats_slot, life) == 256);
 BEELINE_STATS_ASSERT(offsetof(struct beeline_stats_slot, sizes) == 640);
 BEELINE_STATS_ASSERT(offsetof(struct beeline_stats_slot, peer_pid) == 1152);
-BEELINE_STATS_ASSERT(sizeof(struct beeline_stats_slot) == 1216);
+BEELINE_STATS_ASSERT(offsetof(struct beeline_stats_slot, paths) == 1168);
+BEELINE_STATS_ASSERT(sizeof(struct beeline_stats_path) == 48);
+BEELINE_STATS_ASSERT(sizeof(struct beeline_stats_slot) == 1600);
 
 static inline uint64_t beeline_stats_what(uint16_t kind, uint16_t rail, uint32_t arg) {
   return (uint64_t)kind | (uint64_t)rail << 16 | (uint64_t)arg << 32;
@@ -192,6 +211,7 @@ BEELINE_STATS_TEXTS_(beeline_stats_counter_text, BEELINE_STATS_COUNTERS)
 BEELINE_STATS_TEXTS_(beeline_stats_state_text, BEELINE_STATS_STATES)
 BEELINE_STATS_TEXTS_(beeline_stats_role_text, BEELINE_STATS_ROLES)
 BEELINE_STATS_TEXTS_(beeline_stats_event_text, BEELINE_STATS_EVENTS)
+BEELINE_STATS_TEXTS_(beeline_stats_path_state_text, BEELINE_STATS_PATH_STATES)
 BEELINE_STATS_TEXTS_(beeline_stats_wait_text, BEELINE_STATS_WAITS)
 
 #endif

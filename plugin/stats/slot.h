@@ -5,6 +5,8 @@
 
 #include <cstdint>
 
+#include <cstdio>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -77,9 +79,6 @@ class StatsSlot {
 
   // Grows whenever either end does anything. For any thread.
   std::uint64_t progress() const noexcept {
-    const auto count = [this](Counter counter) {
-      return shared::load(slot_->counters[static_cast<std::uint32_t>(counter)]);
-    };
     return count(Counter::kMessages) + count(Counter::kCompletions) + count(Counter::kGrants);
   }
   // For the control thread: what the connection waits for and since when, and how many requests are
@@ -105,6 +104,25 @@ class StatsSlot {
     shared::store(slot_->number, peer.ours);
     shared::store(slot_->peer_number, peer.theirs);
   }
+  // A path is up, with this device and port.
+  void begin_path(std::size_t index, const std::string& device, unsigned port) noexcept {
+    beeline_stats_path& path = slot_->paths[index];
+    char text[sizeof path.device];
+    std::snprintf(text, sizeof text, "%s:%u", device.c_str(), port);
+    shared::store_text(path.device, text);
+    set_path_state(index, PathHealth::kUp);
+  }
+  void fail_path(std::size_t index) noexcept {
+    std::uint32_t& failures = slot_->paths[index].failures;
+    shared::store(failures, shared::load(failures) + 1);
+    set_path_state(index, PathHealth::kDown);
+  }
+  void set_path_bytes(std::size_t index, std::uint64_t bytes) noexcept {
+    shared::store(slot_->paths[index].bytes, bytes);
+  }
+  std::uint64_t count(Counter counter) const noexcept {
+    return shared::load(slot_->counters[static_cast<std::uint32_t>(counter)]);
+  }
   void set_state(SlotState state) noexcept {
     shared::store(slot_->state, static_cast<std::uint32_t>(state), std::memory_order_release);
   }
@@ -117,6 +135,10 @@ class StatsSlot {
   friend class SlotTable;
   StatsSlot(SlotTable* table, beeline_stats_slot* slot) noexcept : slot_(slot), table_(table) {}
 
+  void set_path_state(std::size_t index, PathHealth state) noexcept {
+    shared::store(slot_->paths[index].state, static_cast<std::uint32_t>(state),
+                  std::memory_order_release);
+  }
   static void set_size_in(beeline_stats_slot& slot, std::uint32_t position,
                           std::uint32_t bytes) noexcept {
     // In this order, GCC 12 makes one instruction of it. It makes two of `sizes[position % ...]`.

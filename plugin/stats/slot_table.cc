@@ -20,6 +20,12 @@ void begin(beeline_stats_slot& slot, std::uint64_t id, SlotRole role, std::strin
   store(slot.waits_for, 0, kRelease);
   store(slot.waits_since_ns, 0, kRelease);
   store(slot.requests, 0, kRelease);
+  for (beeline_stats_path& path : slot.paths) {
+    store(path.state, 0, kRelease);
+    store(path.bytes, 0, kRelease);
+    store(path.failures, 0, kRelease);
+    shared::store_text(path.device, {});
+  }
   store(slot.peer_pid, 0, kRelease);
   store(slot.number, 0, kRelease);
   store(slot.peer_number, 0, kRelease);

@@ -52,6 +52,7 @@ Comm::Comm(std::unique_ptr<Connection> connection, std::uint32_t send_depth,
     take_queues(path, connection_.paths[i]);
     take_device(path, connection_.paths[i]);
     path.first_device = connection_.paths[i].device;
+    stats_.begin_path(i, path.first_device->ibdev, path.first_device->port);
   }
 }
 
@@ -160,6 +161,10 @@ Waiting Comm::look_at_wait(std::int64_t now_ns) noexcept {
                                       .has_path = gate_.had_path()},
                                      now_ns);
   if (wait_.must_ask()) gate_.ask();
+  for (std::size_t i = 0; i < path_count_; ++i) {
+    stats_.set_path_bytes(
+        i, path_count_ == 1 ? stats_.count(Counter::kBytes) : shared::load(paths_[i].bytes));
+  }
   stats_.set_wait(waiting.what, waiting.since_ns, waiting.requests);
   return waiting;
 }

@@ -45,8 +45,8 @@ struct DataPath {
   bool is_probing = false;  // receiver: a zero-byte write is under way, to test the path
 
   std::uint32_t heard = 0;  // polls that have found completions; only if there are several paths
-  std::uint32_t to_next_signal = 0;      // receiver: grants up to the next signaled one
-  std::uint64_t bytes = 0;               // moved so far; only if the comm has several paths
+  std::uint32_t to_next_signal = 0;  // receiver: grants up to the next signaled one
+  std::uint64_t bytes = 0;  // moved so far, for any thread; only if the comm has several paths
   const Device* first_device = nullptr;  // with which the path was made when the comm was
 
   // --- The sender's ---

@@ -23,6 +23,7 @@ Status Comm::fence(std::size_t index) {
   DataPath& path = path_at(index);
   if (!keep_records()) return fail(Errc::kNoMemory, "keep records of what has to be sent again");
   path.is_up = false;
+  stats_.fail_path(index);
   leave_path(path);
   path.markers = 1;  // does not come if the device refuses
   path.is_read_back = false;
@@ -51,6 +52,7 @@ Status Comm::fence(std::size_t index) {
 void Comm::leave(std::size_t index) {
   DataPath& path = path_at(index);
   path.is_up = false;
+  stats_.fail_path(index);
   leave_path(path);
 }
 
@@ -64,6 +66,7 @@ bool Comm::join(std::size_t index, PathResources& made, std::uint32_t generation
   path.markers = 0;
   path.is_reported = false;
   path.is_up = true;
+  stats_.begin_path(index, resources.device->ibdev, resources.device->port);
   on_joined(path);
   return true;
 }

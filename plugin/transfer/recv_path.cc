@@ -220,7 +220,7 @@ void RecvComm::on_notice(DataPath& path, const ibv_wc& completion) {
       return events_.on_protocol_error(*this, "a notice of data that has arrived before");
     }
     note_carrier(path, notice.line);
-    path.bytes += wire::bytes_of(notice.which, notice.size);
+    shared::add(path.bytes, wire::bytes_of(notice.which, notice.size));
     here |= notice.which;
     if (here != all) return;
     here = 0;

@@ -76,7 +76,7 @@ void RecvComm::absorb_on(DataPath& path, const ibv_wc* completions, int found) {
       const std::uint16_t line = wire::unpack(ntohl(one->imm_data)).line;
       several_->chunks[line % wire::kMaxLines] = 0;
       note_carrier(path, line);
-      path.bytes += one->byte_len;
+      shared::add(path.bytes, one->byte_len);
       stats_.add_message(static_cast<std::uint32_t>(place), one->byte_len);
     } else {
       on_other(path, *one);

@@ -201,7 +201,7 @@ BL_INLINED Errc SendComm::post_short(const MemoryHandle& memory, void** made) {
   *made = &request;
   --path.send_free;
   --several_->short_left;
-  path.bytes += size;
+  shared::add(path.bytes, size);
   watch_.moved();
   stats_.add_message(wire::number_of(order) - 1, size);
   await_in_order(wire::order_after(order));
@@ -383,7 +383,7 @@ void SendComm::count_sent(DataPath& path, const ibv_wc& completion, std::int64_t
   path.send_free += id.wrs;
   if (id.slot == kProbeSlot) return;
   if (id.bytes != 0) {
-    path.bytes += id.bytes;
+    shared::add(path.bytes, id.bytes);
     several_->scheduler.completed(path.index, id.bytes, now_ns);
   }
   Request& request = requests_[id.slot % wire::kMaxLines];

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "plugin/connect/control/wait_log.h"
+#include "tests/component/device_rig.h"
 #include "tests/component/poll_hook.h"
 #include "tests/component/transfer_rig.h"
 #include "tests/support/catch.h"
@@ -164,6 +165,22 @@ TEST_CASE("wait: of several connections, the log names the one that is nearest t
   INFO(log.all_text());
   REQUIRE(log.count(LogLevel::kWarn) == 1);
   CHECK(log.has("; other connections of this process that wait: 1"));
+}
+
+TEST_CASE("wait: a request that is not tested while another connection has no path is no news",
+          "[component][transfer]") {
+  TransferRig rig({.recovers = true});
+  TransferRig other;
+  Storage into = other.storage(64);
+  other.receive(into, 64, 0);
+  Storage from = rig.storage(64, 0x5a);
+  rig.sender().leave(0);  // its only path
+  const LogCapture log;
+  Looks looks(rig);
+  looks.look(10, {borrowed(other.receiver_link()), borrowed(rig.sender_link())},
+             [&] { CHECK(must(isend(rig.sender(), from, 64, 0)) == nullptr); });
+  CHECK(looks.at(rig.sender_link()) == Wait::kPath);
+  CHECK(log.lines().empty());
 }
 
 TEST_CASE("wait: without a limit the log says nothing", "[component][transfer]") {

@@ -4,93 +4,13 @@
 
 Usage: hang_test.py BEELINE SOFTNIC PLUGIN HANG_RANK"""
 
-import json
-import os
-import pathlib
 import signal
 import subprocess
-import sys
-import tempfile
-import time
-import unittest
 
-FABRIC = """
-[[host]]
-name = "h[0-3]"
-numa_nodes = 1
-[[host.device]]
-name = "softnic0"
-gbps = 100
-"""
-RANKS = 4
-CULPRIT = 2
+from ring import CULPRIT, RANKS, SOFTNIC, RingTest, main
 
 
-class Ring:
-    """Four ranks, of which one may hang in a way of its own."""
-
-    def __init__(self, folder, way="plays", **environment):
-        self.folder = pathlib.Path(folder)
-        pages = self.folder / "pages"
-        pages.mkdir()
-        self.environment = {**os.environ, "BEELINE_STATS_DIR": str(pages), "NCCL_SOCKET_IFNAME": "lo",
-                            "BEELINE_STALL_WARN": "2s", **environment}
-        self.log = (self.folder / "log").open("w+")
-        self.ranks = [self.start(rank, way if rank == CULPRIT else "plays") for rank in range(RANKS)]
-
-    def start(self, rank, way):
-        root = pathlib.Path(os.environ["BEELINE_SYSFS_ROOT"]).parent / f"h{rank}"
-        environment = {**self.environment, "RANK": str(rank), "WORLD_SIZE": str(RANKS), "SOFTNIC_HOST": f"h{rank}",
-                       "BEELINE_SYSFS_ROOT": str(root)}
-        return subprocess.Popen([HANG_RANK, str(self.folder), PLUGIN, way], env=environment, stderr=self.log)
-
-    def end(self):
-        for rank in self.ranks:
-            rank.kill()
-            rank.wait()
-        self.log.close()
-
-    def said(self):
-        return (self.folder / "log").read_text()
-
-    def hang(self, *options):
-        done = subprocess.run([BEELINE, "hang", "--seconds", "2", *options], env=self.environment, capture_output=True,
-                              text=True, check=False, timeout=60)
-        return done.returncode, done.stdout, done.stderr
-
-    def report(self):
-        status, output, error = self.hang("--json")
-        if error:
-            raise AssertionError(error)
-        report = json.loads(output)
-        if status != (1 if report["waits"] else 0):
-            raise AssertionError(f"exit status {status}, {output}")
-        return report
-
-    def wait_for(self, is_there, what):
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline:
-            if any(rank.poll() is not None for rank in self.ranks):
-                raise AssertionError(f"a rank has ended: {self.said()}")
-            if is_there():
-                return
-            time.sleep(0.05)
-        raise AssertionError(f"not within a minute: {what}\n{self.report()}\n{self.said()}")
-
-    def wait_for_pages(self):
-        """Until the ranks have connected, and move data."""
-        self.wait_for(lambda: len(list((self.folder / "pages").iterdir())) == RANKS, "a page of each rank")
-        self.wait_for(lambda: " with 8 connections" in self.hang()[1], "two connections of each rank")
-
-
-class Hang(unittest.TestCase):
-    def ring(self, *args, **environment):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        ring = Ring(folder.name, *args, **environment)
-        self.addCleanup(ring.end)
-        return ring
-
+class Hang(RingTest):
     def causes(self, ring):
         """The causes, once all ranks wait for them."""
         found = []
@@ -155,23 +75,13 @@ class Hang(unittest.TestCase):
         self.assertEqual(ring.hang(), (0, "4 processes with 8 connections: none has waited for long\n", ""))
 
     def test_mistakes(self):
+        ring = self.ring()
         for options, words in ((["--dir", "/none"], "cannot read /none"), (["--seconds", "-1"], "write 0 or more")):
-            done = subprocess.run([BEELINE, "hang", *options], capture_output=True, text=True, check=False, timeout=60)
-            self.assertEqual((done.returncode, done.stdout), (2, ""))
-            self.assertIn(words, done.stderr)
-        with tempfile.TemporaryDirectory() as empty:
-            done = subprocess.run([BEELINE, "hang", "--dir", empty], capture_output=True, text=True, check=False,
-                                  timeout=60)
-        self.assertEqual((done.returncode, done.stdout), (0, "no process of this host uses Beeline\n"))
+            status, text, error = ring.beeline("hang", *options)
+            self.assertEqual((status, text), (2, ""))
+            self.assertIn(words, error)
+        self.assertEqual(ring.hang("--dir", str(ring.folder)), (0, "no process of this host uses Beeline\n", ""))
 
 
 if __name__ == "__main__":
-    if "BEELINE_SYSFS_ROOT" not in os.environ:
-        with tempfile.TemporaryDirectory() as scratch:
-            fabric = pathlib.Path(scratch) / "fabric.toml"
-            fabric.write_text(FABRIC)
-            sys.exit(subprocess.run([sys.argv[2], "run", "--name", f"hang-{os.getpid()}", "--fabric", fabric, "--",
-                                     sys.executable, *sys.argv], check=False).returncode)
-    BEELINE, SOFTNIC, PLUGIN, HANG_RANK = sys.argv[1:5]
-    del sys.argv[1:5]
-    unittest.main()
+    main()

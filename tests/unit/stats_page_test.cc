@@ -130,6 +130,46 @@ TEST_CASE("stats: a text that does not fit is cut", "[unit][stats]") {
   CHECK(view.peer_device == std::string(31, 'p'));
 }
 
+TEST_CASE("stats: a slot shows its paths, its other end and what it waits for, until it is reused",
+          "[unit][stats]") {
+  const StatsDir dir;
+  StatsPage page = StatsPage::open({.directory = dir.path(), .slot_count = 1});
+  {
+    StatsSlot slot = page.acquire(SlotRole::kSend, "mlx5_0");
+    slot.set_peer("node7", "mlx5_3:1", {.pid = 4711, .ours = 5, .theirs = 9});
+    slot.begin_path(0, "mlx5_0", 1);
+    slot.begin_path(2, std::string(40, 'x'), 2);
+    slot.set_path_bytes(0, 1ULL << 40);
+    slot.fail_path(2);
+    slot.set_wait(Wait::kCredit, 77, 3);
+    const SlotView view = view_of(page, 0);
+    CHECK(view.peer_pid == 4711);
+    CHECK(view.number == 5);
+    CHECK(view.peer_number == 9);
+    CHECK(view.waits_for == Wait::kCredit);
+    CHECK(view.waits_since_ns == 77);
+    CHECK(view.requests == 3);
+    REQUIRE(view.paths.size() == 2);
+    CHECK(view.paths[0].device == "mlx5_0:1");
+    CHECK(view.paths[0].health == PathHealth::kUp);
+    CHECK(view.paths[0].bytes == 1ULL << 40);
+    CHECK(view.paths[1].device == std::string(31, 'x'));
+    CHECK(view.paths[1].health == PathHealth::kDown);
+    CHECK(view.paths[1].failures == 1);
+    slot.begin_path(2, "mlx5_1", 1);
+    CHECK(view_of(page, 0).paths[1].health == PathHealth::kUp);
+    CHECK(view_of(page, 0).paths[1].device == "mlx5_1:1");
+    CHECK(view_of(page, 0).paths[1].failures == 1);
+  }
+  const StatsSlot next = page.acquire(SlotRole::kReceive, "mlx5_0");
+  const SlotView view = view_of(page, 0);
+  CHECK(view.paths.empty());
+  CHECK(view.peer_pid == 0);
+  CHECK(view.number == 0);
+  CHECK(view.waits_for == Wait::kNothing);
+  CHECK(view.waits_since_ns == 0);
+}
+
 TEST_CASE("stats: each counter counts for itself and for its connection", "[unit][stats]") {
   const StatsDir dir;
   StatsPage page = StatsPage::open({.directory = dir.path()});

@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <cstdlib>
 #include <memory>
 #include <string>
 
@@ -15,15 +14,10 @@ namespace beeline::hang {
 namespace {
 
 struct Options {
-  std::string directory;
+  std::string directory = pages::usual_directory();
   double seconds = 5;
   bool json = false;
 };
-
-std::string usual_directory() {
-  const char* const set = std::getenv("BEELINE_STATS_DIR");
-  return set != nullptr && *set != '\0' ? set : pages::kUsualDirectory;
-}
 
 int run(const Options& options) {
   if (options.seconds < 0) {
@@ -41,7 +35,6 @@ int run(const Options& options) {
 
 void add_command(tools::CommandLine& line) {
   const auto options = std::make_shared<Options>();
-  options->directory = usual_directory();
   tools::Subcommand command =
       line.add("hang", "Find which process of this host the others wait for",
                [options] { return run(*options); });

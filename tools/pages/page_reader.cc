@@ -56,6 +56,17 @@ std::vector<EventView> load_life(const beeline_stats_slot& slot) {
   return events;
 }
 
+std::vector<PathView> load_paths(const beeline_stats_slot& slot) {
+  std::vector<PathView> paths;
+  for (const beeline_stats_path& path : slot.paths) {
+    const auto health = static_cast<PathHealth>(shared::load(path.state, kAcquire));
+    if (health == PathHealth::kNone) continue;
+    paths.push_back({health, shared::load(path.bytes, kAcquire),
+                     shared::load(path.failures, kAcquire), load_text(path.device)});
+  }
+  return paths;
+}
+
 SlotView copy_slot(const beeline_stats_slot& slot) {
   SlotView view{
       .id = shared::load(slot.id, kAcquire),
@@ -74,14 +85,19 @@ SlotView copy_slot(const beeline_stats_slot& slot) {
       .peer_pid = shared::load(slot.peer_pid, kAcquire),
       .number = shared::load(slot.number, kAcquire),
       .peer_number = shared::load(slot.peer_number, kAcquire),
-      .life = load_life(slot),
+      .paths = load_paths(slot),
+      .life = {},
       .sizes = {},
   };
-  for (const std::uint32_t& size : slot.sizes) view.sizes.push_back(shared::load(size, kAcquire));
   for (size_t i = 0; i < BEELINE_STATS_COUNTER_COUNT; ++i) {
     view.counters[i] = shared::load(slot.counters[i], kAcquire);
   }
   return view;
+}
+
+void add_history(SlotView& view, const beeline_stats_slot& slot) {
+  view.life = load_life(slot);
+  for (const std::uint32_t& size : slot.sizes) view.sizes.push_back(shared::load(size, kAcquire));
 }
 
 }  // namespace
@@ -147,6 +163,14 @@ std::uint32_t PageReader::slots_used() const noexcept {
 }
 
 std::optional<SlotView> PageReader::slot(std::uint32_t index) const {
+  return read_slot(index, Parts::kAll);
+}
+
+std::optional<SlotView> PageReader::brief_slot(std::uint32_t index) const {
+  return read_slot(index, Parts::kBrief);
+}
+
+std::optional<SlotView> PageReader::read_slot(std::uint32_t index, Parts parts) const {
   if (index >= slots_used()) return std::nullopt;
   const auto* bytes = static_cast<const std::byte*>(start_) + BEELINE_STATS_HEADER_BYTES;
   const auto& slot = reinterpret_cast<const beeline_stats_slot*>(bytes)[index];
@@ -154,6 +178,7 @@ std::optional<SlotView> PageReader::slot(std::uint32_t index) const {
     const std::uint32_t generation = shared::load(slot.generation, kAcquire);
     if (generation % 2 != 0) continue;
     SlotView view = copy_slot(slot);
+    if (parts == Parts::kAll) add_history(view, slot);
     if (shared::load(slot.generation) == generation) return view;
   }
   return std::nullopt;

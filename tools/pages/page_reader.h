@@ -23,6 +23,13 @@ struct EventView {
   std::uint64_t value;
 };
 
+struct PathView {
+  PathHealth health;
+  std::uint64_t bytes;
+  std::uint32_t failures;
+  std::string device;
+};
+
 // A copy of one connection.
 struct SlotView {
   std::uint64_t id;
@@ -41,6 +48,7 @@ struct SlotView {
   std::uint64_t peer_pid;
   std::uint32_t number;
   std::uint32_t peer_number;
+  std::vector<PathView> paths;       // without those that there are not
   std::vector<EventView> life;       // oldest first
   std::vector<std::uint32_t> sizes;  // by number of the message, modulo their count
 
@@ -65,8 +73,12 @@ class PageReader {
 
   // None: the slot is being given to another connection at this moment, again and again.
   std::optional<SlotView> slot(std::uint32_t index) const;
+  // The same without the events and the sizes of messages, for programs that read many slots often.
+  std::optional<SlotView> brief_slot(std::uint32_t index) const;
 
  private:
+  enum class Parts : std::uint8_t { kBrief, kAll };
+  std::optional<SlotView> read_slot(std::uint32_t index, Parts parts) const;
   PageReader(void* start, std::size_t length) noexcept : start_(start), length_(length) {}
   const beeline_stats_header& header() const noexcept;
   Status check() const noexcept;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -54,7 +55,7 @@ std::optional<int> rank_of(std::int64_t pid) {
 std::vector<SlotView> open_connections(const PageReader& page) {
   std::vector<SlotView> connections;
   for (std::uint32_t i = 0; i < page.slots_used(); ++i) {
-    std::optional<SlotView> slot = page.slot(i);
+    std::optional<SlotView> slot = page.brief_slot(i);
     const bool is_open = slot && slot->state != SlotState::kFree && slot->closed_ns == 0;
     if (is_open) connections.push_back(*std::move(slot));
   }
@@ -62,6 +63,11 @@ std::vector<SlotView> open_connections(const PageReader& page) {
 }
 
 }  // namespace
+
+std::string usual_directory() {
+  const char* const set = std::getenv("BEELINE_STATS_DIR");
+  return set != nullptr && *set != '\0' ? set : "/dev/shm";
+}
 
 Outcome<std::vector<Process>> read_processes(const std::string& directory) {
   std::error_code error;

@@ -27,8 +27,8 @@ struct Process {
   std::vector<SlotView> connections;  // those that are not closed
 };
 
-// Where pages are unless BEELINE_STATS_DIR says otherwise.
-inline constexpr const char* kUsualDirectory = "/dev/shm";
+// Where the plugin puts its pages: BEELINE_STATS_DIR, or else /dev/shm.
+std::string usual_directory();
 
 // The pages that this user may read. By pid.
 Outcome<std::vector<Process>> read_processes(const std::string& directory);

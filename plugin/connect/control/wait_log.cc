@@ -73,14 +73,18 @@ std::int64_t WaitLog::period_ns() const noexcept {
 void WaitLog::look(const std::vector<std::shared_ptr<Link>>& links, std::int64_t now_ns) {
   LongWait first;
   std::size_t others = 0;
+  bool has_no_path = false;  // a connection, which says that by itself
   for (const auto& link : links) {
     const LongWait wait = {link.get(), link->look_at_wait(now_ns)};
-    // A connection without a path says that by itself.
-    const bool is_known = wait.waiting.what == Wait::kNothing || wait.waiting.what == Wait::kPath;
+    const Wait what = wait.waiting.what;
+    has_no_path = has_no_path || what == Wait::kPath;
+    const bool is_known = what == Wait::kNothing || what == Wait::kPath;
     if (is_known || limit_ns_ == 0 || now_ns - wait.waiting.since_ns < limit_ns_) continue;
     if (first.link != nullptr) ++others;
     if (first.link == nullptr || wait.distance() < first.distance()) first = wait;
   }
+  // The application waits for that one.
+  if (has_no_path && first.waiting.what == Wait::kTest) first.link = nullptr;
   if (first.link == nullptr) {
     if (is_logged_) BL_INFO(kLogNet, "the connections that had waited go on");
     is_logged_ = false;

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/top/command.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "common/base/clock.h"
+#include "tools/cli/exit_status.h"
+#include "tools/top/screen.h"
+#include "tools/top/terminal.h"
+
+namespace beeline::top {
+namespace {
+
+// Before the first screen, which needs two looks.
+constexpr std::int64_t kFirstPauseNs = 200 * kNsPerMs;
+
+struct Options {
+  std::string directory = pages::usual_directory();
+  double seconds = 1;
+  bool once = false;
+  bool connections = false;
+};
+
+Outcome<Look> look(const std::string& directory) {
+  Look look = {.at_ns = now_ns(), .processes = {}};
+  look.processes = BL_TRY(pages::read_processes(directory));
+  return look;
+}
+
+Outcome<void> print_once(const Options& options) {
+  const Look first = BL_TRY(look(options.directory));
+  std::this_thread::sleep_for(std::chrono::duration<double>(options.seconds));
+  Look second = BL_TRY(look(options.directory));
+  const std::int64_t now = second.at_ns;
+  fmt::print("{}", text_of(rates_between(first, std::move(second)), now,
+                           {.shows_connections = options.connections}));
+  return {};
+}
+
+bool wants_color() {
+  const char* const none = std::getenv("NO_COLOR");
+  const char* const terminal = std::getenv("TERM");
+  const bool is_dumb = terminal == nullptr || std::string_view(terminal) == "dumb";
+  return (none == nullptr || *none == '\0') && !is_dumb;
+}
+
+Outcome<void> run_in_terminal(const Options& options) {
+  Screen screen = {.has_color = wants_color(), .shows_connections = options.connections};
+  screen.keys = "    q: quit, c: connections";
+  const auto pause_ns = static_cast<std::int64_t>(options.seconds * 1e9);
+  Look before = BL_TRY(look(options.directory));
+  const Terminal terminal;
+  std::optional<char> key = Terminal::key_within(kFirstPauseNs);
+  for (; key != 'q'; key = Terminal::key_within(pause_ns)) {
+    if (key == 'c') screen.shows_connections = !screen.shows_connections;
+    Look now = BL_TRY(look(options.directory));
+    const Size size = Terminal::size();
+    screen.columns = size.columns;
+    screen.rows = size.rows > 1 ? size.rows - 1 : 1;
+    fmt::print("\033[H\033[J{}", text_of(rates_between(before, now), now.at_ns, screen));
+    std::fflush(stdout);
+    before = std::move(now);
+  }
+  return {};
+}
+
+int run(const Options& options) {
+  if (!(options.seconds >= 0.1 && options.seconds <= 3600)) {
+    return tools::print_error(Problem("--seconds: write 0.1 to 3600"), tools::kUsage);
+  }
+  const bool is_live = !options.once && Terminal::is_there();
+  const Outcome<void> done = is_live ? run_in_terminal(options) : print_once(options);
+  return done ? 0 : tools::print_error(done.error(), tools::kUsage);
+}
+
+}  // namespace
+
+void add_command(tools::CommandLine& line) {
+  const auto options = std::make_shared<Options>();
+  tools::Subcommand command =
+      line.add("top", "Show what the processes of this host send and receive, by NIC",
+               [options] { return run(*options); });
+  command.add_flag("--once", options->once,
+                   "Measure once, print and end; without a terminal, that is what it does");
+  command.add_flag("--connections", options->connections, "Also list each connection");
+  command.add("--seconds", options->seconds, "How long to measure, and to show (default 1)");
+  command.add("--dir", options->directory,
+              "The directory of the statistics pages (default: BEELINE_STATS_DIR, or /dev/shm)",
+              "FOLDER");
+  command.set_footer(
+      "It reads the statistics pages of the processes, and does not "
+      "touch the processes.");
+}
+
+}  // namespace beeline::top
