@@ -175,7 +175,8 @@ struct beeline_stats_slot {
   uint32_t number;
   uint32_t peer_number;
   struct beeline_stats_path paths[BEELINE_STATS_PATHS];
-  uint64_t padding[6];
+  uint64_t moved_ns; /* the last look that saw anything move; 0: none has */
+  uint64_t padding[5];
 };
 
 BEELINE_STATS_ASSERT(BEELINE_STATS_COUNTER_COUNT == 7);

@@ -131,7 +131,7 @@ ControlOptions control_options(const Config& config) {
                             .half_open_timeout = milliseconds(config.half_open_timeout_ns),
                             .peer_timeout = milliseconds(config.peer_timeout_ns),
                             .resume_channels = config.recovery,
-                            .wait_warning = milliseconds(config.stall_warn_ns),
+                            .wait_warning = std::chrono::nanoseconds(config.stall_warn_ns),
                             .sender = plans<SendComm>(config),
                             .receiver = plans<RecvComm>(config),
                             .qp = qp_options(config)};

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-
 #include <cstdio>
 #include <string>
 #include <string_view>
@@ -122,6 +121,12 @@ class StatsSlot {
   }
   std::uint64_t count(Counter counter) const noexcept {
     return shared::load(slot_->counters[static_cast<std::uint32_t>(counter)]);
+  }
+  void set_moved(std::int64_t when_ns) noexcept {
+    shared::store(slot_->moved_ns, static_cast<std::uint64_t>(when_ns));
+  }
+  bool has_failed() const noexcept {
+    return shared::load(slot_->state) == static_cast<std::uint32_t>(SlotState::kFailed);
   }
   void set_state(SlotState state) noexcept {
     shared::store(slot_->state, static_cast<std::uint32_t>(state), std::memory_order_release);

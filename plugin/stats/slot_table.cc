@@ -20,6 +20,7 @@ void begin(beeline_stats_slot& slot, std::uint64_t id, SlotRole role, std::strin
   store(slot.waits_for, 0, kRelease);
   store(slot.waits_since_ns, 0, kRelease);
   store(slot.requests, 0, kRelease);
+  store(slot.moved_ns, 0, kRelease);
   for (beeline_stats_path& path : slot.paths) {
     store(path.state, 0, kRelease);
     store(path.bytes, 0, kRelease);

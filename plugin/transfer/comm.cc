@@ -154,13 +154,20 @@ bool Comm::serve_if_idle() noexcept {
 
 Waiting Comm::look_at_wait(std::int64_t now_ns) noexcept {
   if (!stats_.is_shown()) return {};  // its counters are also those of others
+  if (link_->has_ended() || stats_.has_failed()) {
+    stats_.set_wait(Wait::kNothing, 0, 0);
+    return {};
+  }
   const bool is_answered = wait_.must_ask() && !gate_.is_asked();
-  const Waiting waiting = wait_.look({.progress = stats_.progress(),
-                                      .requests = gate_.busy(),
-                                      .is_answered = is_answered,
-                                      .has_path = gate_.had_path()},
-                                     now_ns);
+  const Waiting waiting =
+      wait_.look({.progress = stats_.progress(),
+                  .requests = gate_.busy(),
+                  .is_answered = is_answered,
+                  .requests_then = requests_then_.load(std::memory_order_relaxed),
+                  .has_path = had_path_.load(std::memory_order_relaxed)},
+                 now_ns);
   if (wait_.must_ask()) gate_.ask();
+  if (waiting.has_moved) stats_.set_moved(now_ns);
   for (std::size_t i = 0; i < path_count_; ++i) {
     stats_.set_path_bytes(
         i, path_count_ == 1 ? stats_.count(Counter::kBytes) : shared::load(paths_[i].bytes));
@@ -178,15 +185,19 @@ void Comm::end_service() noexcept {
 Errc Comm::may_begin(const char* call, bool* may) {
   *may = false;
   if (gate_.is_taken()) return Errc::kOk;
-  if (!is_alarmed_after_answer()) {
+  if (!is_alarmed_after_answer(1)) {
     *may = true;
     return Errc::kOk;
   }
   return events_.on_call_while_alarmed(*this, call, may);
 }
 
-bool Comm::is_alarmed_after_answer() noexcept {
-  gate_.answer(has_usable_path());
+bool Comm::is_alarmed_after_answer(std::uint64_t calls) noexcept {
+  if (gate_.is_asked()) {
+    requests_then_.store(gate_.busy() - calls, std::memory_order_relaxed);
+    had_path_.store(has_usable_path(), std::memory_order_relaxed);
+    gate_.answer();
+  }
   return gate_.is_alarmed();
 }
 
@@ -211,7 +222,7 @@ Errc Comm::test(Request& request, int* done, int* sizes) {
   *done = 0;
   if (gate_.is_alarmed()) [[unlikely]] {
     // Once it has answered, the next test polls.
-    return is_alarmed_after_answer() ? test_while_alarmed(request, done, sizes) : Errc::kOk;
+    return is_alarmed_after_answer(0) ? test_while_alarmed(request, done, sizes) : Errc::kOk;
   }
   with_end(*this, [](auto& end) { end.poll_paths(); });
   if (request.missing == 0) {

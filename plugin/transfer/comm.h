@@ -292,8 +292,9 @@ class Comm : private LinkUser {
   template <class End>
   [[gnu::noinline]] static void absorb_all(End& end, const TestFrame& frame);
   Errc test_while_alarmed(Request& request, int* done, int* sizes);
-  // If that was the only reason for the alarm, it is over.
-  BL_APART bool is_alarmed_after_answer() noexcept;
+  // If that was the only reason for the alarm, it is over. `calls` is 1 if this call has entered
+  // the gate.
+  BL_APART bool is_alarmed_after_answer(std::uint64_t calls) noexcept;
   BL_APART Errc check_for_stall();
   std::string name_on(const Device& device) const;
 
@@ -307,6 +308,9 @@ class Comm : private LinkUser {
   wire::Rails rails_;
   bool early_done_ = false;
   WaitWatch wait_;
+  // When a call last answered the control thread: the open requests, and whether a path worked.
+  std::atomic<std::uint64_t> requests_then_{0};
+  std::atomic<bool> had_path_{true};
 
  protected:
   alignas(kCacheLine) StallWatch watch_;

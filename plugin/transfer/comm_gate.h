@@ -61,12 +61,12 @@ class CommGate {
     const std::uint32_t of_paths = paths == Paths::kSeveral ? std::uint32_t{kHasSeveralPaths} : 0;
     return word_.load(kOrder) == (of_role | of_paths);
   }
-  // A call that finds the comm alarmed says that it was made. `has_path` is for the control thread.
-  void answer(bool has_path) noexcept {
-    if (!has_any(kAsked)) return;
-    has_path_.store(has_path, std::memory_order_relaxed);
-    word_.fetch_and(~std::uint32_t{kAsked});
-  }
+  // A call that finds the comm alarmed says that it was made.
+  void answer() noexcept { word_.fetch_and(~std::uint32_t{kAsked}); }
+  // Calls in progress and requests that are not finished. Any thread.
+  std::uint64_t busy() const noexcept { return shared::load(busy_); }
+  // Whether no call was made since the control thread has asked. Any thread.
+  bool is_asked() const noexcept { return has_any(kAsked); }
   // Whether the control thread has the comm, or is about to. Lasts microseconds.
   bool is_taken() const noexcept {
 #ifndef __SANITIZE_THREAD__
@@ -98,12 +98,8 @@ class CommGate {
   // data thread stays out until give_back().
   bool try_take() noexcept;
   void give_back() noexcept;
-  // The next call will answer(). is_asked(): none was made since.
+  // The next call will answer().
   void ask() noexcept { word_.fetch_or(kAsked); }
-  bool is_asked() const noexcept { return has_any(kAsked); }
-  bool had_path() const noexcept { return has_path_.load(std::memory_order_relaxed); }
-  // Calls in progress and requests that are not finished.
-  std::uint64_t busy() const noexcept { return shared::load(busy_); }
 
  private:
 // ThreadSanitizer knows neither membarrier nor fences: for it, the order is in the accesses.
@@ -119,7 +115,6 @@ class CommGate {
 
   std::uint64_t busy_ = 0;  // calls in progress and requests that are not finished
   Word word_;
-  std::atomic<bool> has_path_{true};  // as the last answer said
 };
 
 BL_INLINED void CommGate::enter() noexcept {

@@ -11,14 +11,17 @@ Waiting WaitWatch::look(const Sight& sight, std::int64_t now_ns) noexcept {
   looked_ns_ = now_ns;
   if (has_moved || was_away) {
     must_ask_ = false;
-    return last_ = {};
+    last_ = {};
+    last_.has_moved = has_moved;
+    return last_;
   }
   const Wait what = judge(sight);
   must_ask_ = true;
   if (what == Wait::kNothing) return last_ = {};
   if (last_.what == Wait::kNothing) last_.since_ns = now_ns;
   last_.what = what;
-  last_.requests = sight.requests;
+  last_.requests = sight.is_answered ? sight.requests_then : sight.requests;
+  last_.has_moved = false;
   return last_;
 }
 
@@ -30,9 +33,10 @@ Wait WaitWatch::judge(const Sight& sight) const noexcept {
 
 Wait WaitWatch::judge_called(const Sight& sight) const noexcept {
   if (!sight.has_path) return Wait::kPath;
-  if (role_ == Role::kReceive) return sight.requests != 0 ? Wait::kData : Wait::kNothing;
+  const bool has_requests = sight.requests_then != 0;
+  if (role_ == Role::kReceive) return has_requests ? Wait::kData : Wait::kNothing;
   // Without open requests, the call was an isend that had no credit.
-  return sight.requests != 0 ? Wait::kAcknowledgment : Wait::kCredit;
+  return has_requests ? Wait::kAcknowledgment : Wait::kCredit;
 }
 
 }  // namespace beeline

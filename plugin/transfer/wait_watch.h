@@ -26,7 +26,8 @@ class WaitWatch {
     std::uint64_t progress = 0;  // grows whenever this end or its peer does anything
     std::uint64_t requests = 0;  // that are open
     bool is_answered = false;    // a call was made since the last look, if that said must_ask()
-    bool has_path = true;        // when that call was made
+    std::uint64_t requests_then = 0;  // that were open, besides what the call itself began
+    bool has_path = true;             // at that time
   };
 
   explicit WaitWatch(Role role) noexcept : role_(role) {}

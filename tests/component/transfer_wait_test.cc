@@ -128,7 +128,7 @@ TEST_CASE("wait: one line says what this process waits for, and another that it 
   rig.finish(send);
   rig.finish(receive);
   looks.look(10, links, [] {});
-  CHECK(log.count("the connections that had waited go on") == 1);
+  CHECK(log.count("the connections that had waited wait no longer") == 1);
   CHECK(log.count(LogLevel::kWarn) == 1);
 
   // A new wait has a line of its own.
@@ -160,7 +160,7 @@ TEST_CASE("wait: of several connections, the log names the one that is nearest t
   SECTION("it tests nothing") {
     looks.look(10, links, [] {});
     CHECK(log.has("receiver on "));
-    CHECK(log.has("has 1 open request, and the application has called nothing for 4 s"));
+    CHECK(log.has("has 1 open request, and the application has called nothing for it for 4 s"));
   }
   INFO(log.all_text());
   REQUIRE(log.count(LogLevel::kWarn) == 1);

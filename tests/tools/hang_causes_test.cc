@@ -127,6 +127,36 @@ TEST_CASE("hang: a process that waits for one request may leave others untested"
   CHECK(job.causes() == one(Reason::kNoReceive, 2));
 }
 
+TEST_CASE("hang: an untested request beside a connection that moves is no cause", "[tools]") {
+  Job job(2);
+  job.connect(0, 1, Wait::kTest, Wait::kNothing);
+  job.connect(0, 1, Wait::kNothing, Wait::kNothing);
+  CHECK(job.causes() == one(Reason::kCallsNothing, 0));
+  job.processes[0].connections.back().moved_ns = kNow - kNsPerSec;
+  CHECK(job.causes().empty());
+}
+
+TEST_CASE("hang: a circle beside another cause", "[tools]") {
+  Job job(4);
+  job.connect(0, 1, Wait::kCredit, Wait::kNothing);
+  job.connect(2, 3, Wait::kCredit, Wait::kNothing);
+  job.connect(3, 2, Wait::kCredit, Wait::kNothing);
+  const Analysis analysis = job.analyze();
+  REQUIRE(analysis.causes.size() == 2);
+  CHECK(analysis.causes[0].reason == Reason::kCircle);
+  CHECK(analysis.causes[0].waiting == 2);
+  CHECK(analysis.causes[1].reason == Reason::kNoReceive);
+}
+
+TEST_CASE("hang: a process that has ended does not take the place of one that runs", "[tools]") {
+  Job job(2);
+  job.connect(0, 1, Wait::kCredit, Wait::kNothing);
+  Process dead = job.processes[1];
+  dead.life = Life::kEnded;
+  job.processes.push_back(dead);
+  CHECK(job.causes() == one(Reason::kNoReceive, 1));
+}
+
 TEST_CASE("hang: processes that wait for one another", "[tools]") {
   Job job(2);
   job.connect(0, 1, Wait::kCredit, Wait::kNothing);
@@ -141,7 +171,7 @@ TEST_CASE("hang: a process on another host is where to look next", "[tools]") {
   job.add(1, 7, 50, SlotRole::kReceive, Wait::kData, 60);
   job.processes[1].connections.back().peer_host = "n2";
   CHECK(job.causes() == one(Reason::kElsewhere));
-  CHECK(job.text().find("ssh n2 beeline hang") != std::string::npos);
+  CHECK(job.text().find("pid 107 on n2, whose page is not here") != std::string::npos);
   // A process of this host that has that number by chance is another one.
   job.add(0, 9, 60, SlotRole::kSend, Wait::kNothing, 0);
   job.processes[0].pid = 107;

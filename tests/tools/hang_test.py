@@ -44,7 +44,7 @@ class Hang(RingTest):
         ring = self.ring("calls-nothing")
         cause = self.check_culprit(ring, {"calls-nothing"})
         self.assertIn("open request", cause["fact"])
-        ring.wait_for(lambda: "the application has called nothing for 2 s" in ring.said(), "a line in the log")
+        ring.wait_for(lambda: "the application has called nothing for it for 2 s" in ring.said(), "a line in the log")
 
     def test_it_is_stopped(self):
         ring = self.ring()
@@ -52,7 +52,7 @@ class Hang(RingTest):
         culprit = ring.ranks[CULPRIT]
         culprit.send_signal(signal.SIGSTOP)
         cause = self.check_culprit(ring, {"stopped"})
-        self.assertEqual(cause["command"], f"kill -CONT {culprit.pid}")
+        self.assertEqual(cause["advice"], f"kill -CONT {culprit.pid}")
         culprit.send_signal(signal.SIGCONT)
         ring.wait_for(lambda: not ring.report()["waits"], "an end of the waits")
 
@@ -76,7 +76,7 @@ class Hang(RingTest):
 
     def test_mistakes(self):
         ring = self.ring()
-        for options, words in ((["--dir", "/none"], "cannot read /none"), (["--seconds", "-1"], "write 0 or more")):
+        for options, words in ((["--dir", "/none"], "cannot read /none"), (["--seconds", "-1"], "write 0 to 86400")):
             status, text, error = ring.beeline("hang", *options)
             self.assertEqual((status, text), (2, ""))
             self.assertIn(words, error)

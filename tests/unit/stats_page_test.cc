@@ -124,7 +124,9 @@ TEST_CASE("stats: a text that does not fit is cut", "[unit][stats]") {
   StatsPage page = StatsPage::open({.directory = dir.path()});
   StatsSlot slot = page.acquire(SlotRole::kSend, std::string(100, 'd'));
   slot.set_peer(std::string(100, 'h'), std::string(31, 'p'));
+  slot.begin_path(0, "\033[2J\x9b", 1);
   const SlotView view = view_of(page, 0);
+  CHECK(view.paths.at(0).device == "?[2J?:1");  // it would control the terminal of a reader
   CHECK(view.device == std::string(31, 'd'));
   CHECK(view.peer_host == std::string(63, 'h'));
   CHECK(view.peer_device == std::string(31, 'p'));

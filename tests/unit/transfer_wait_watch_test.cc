@@ -16,6 +16,7 @@ struct Watched {
 
   Waiting look(WaitWatch::Sight sight) {
     now += kNsPerSec;
+    if (!calls_overlap) sight.requests_then = sight.requests;
     return watch.look(sight, now);
   }
   Wait what(std::uint64_t requests, bool is_answered, bool has_path = true) {
@@ -32,6 +33,7 @@ struct Watched {
   }
 
   WaitWatch watch;
+  bool calls_overlap = false;  // a look often meets a call, which counts as a request
   std::int64_t now = kStart;
 };
 
@@ -54,6 +56,12 @@ TEST_CASE("wait watch: a call, or none, and open requests say what an end waits 
     CHECK(receiver.what(2, false) == Wait::kTest);
     CHECK(receiver.what(2, true, false) == Wait::kPath);
   }
+}
+
+TEST_CASE("wait watch: a call in progress is no open request", "[unit][transfer]") {
+  Watched sender(Role::kSend);
+  sender.calls_overlap = true;
+  CHECK(sender.what(1, true) == Wait::kCredit);
 }
 
 TEST_CASE("wait watch: nothing is said before the application was asked", "[unit][transfer]") {

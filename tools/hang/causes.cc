@@ -17,15 +17,17 @@ using pages::Process;
 class Search {
  public:
   Search(std::span<const Process> processes, std::int64_t now_ns) : processes_(processes) {
-    for (std::size_t p = 0; p < processes.size(); ++p) {
-      for (std::size_t c = 0; c < processes[p].connections.size(); ++c) {
-        const SlotView& slot = processes[p].connections[c];
-        by_number_[{processes[p].host, processes[p].pid, slot.number}] = {p, c};
+    // The number of a process that has ended may be in use again.
+    for (const bool has_ended : {true, false}) {
+      for (std::size_t p = 0; p < processes.size(); ++p) {
+        if ((processes[p].life == Life::kEnded) == has_ended) add_numbers(p);
       }
     }
     for (std::size_t p = 0; p < processes.size(); ++p) {
       if (processes[p].life != Life::kRuns) continue;  // what it says is not news
-      for (std::size_t c = 0; c < processes[p].connections.size(); ++c) add_wait(p, c, now_ns);
+      for (std::size_t c = 0; c < processes[p].connections.size(); ++c) {
+        add_wait(p, c, now_ns);
+      }
     }
   }
 
@@ -35,10 +37,17 @@ class Search {
       if (wait.ns >= least_ns) analysis.waits.push_back(wait);
     }
     follow(analysis.waits);
-    if (causes_.empty() && !analysis.waits.empty()) {
-      add({.reason = Reason::kCircle, .process = {}, .example = analysis.waits.front()});
+    std::set<std::size_t> explained;
+    for (const Cause& cause : causes_) explained.merge(waiting_for(cause));
+    const auto unexplained = std::ranges::find_if(analysis.waits, [&](const WaitingEnd& wait) {
+      return slot(wait).waits_for != Wait::kTest && !explained.contains(wait.process);
+    });
+    if (unexplained != analysis.waits.end()) {
+      causes_.push_back({.reason = Reason::kCircle, .process = {}, .example = *unexplained});
     }
-    for (Cause& cause : causes_) cause.waiting = count_waiting(cause);
+    for (Cause& cause : causes_) {
+      cause.waiting = waiting_for(cause).size() - (cause.process ? 1 : 0);
+    }
     std::ranges::stable_sort(causes_, std::greater{}, &Cause::waiting);
     analysis.causes = std::move(causes_);
     return analysis;
@@ -48,15 +57,29 @@ class Search {
   const SlotView& slot(const WaitingEnd& wait) const {
     return processes_[wait.process].connections[wait.connection];
   }
-  Wait wait_of_peer(const WaitingEnd& wait) const {
-    return processes_[*wait.peer].connections[*wait.peer_connection].waits_for;
+  const SlotView& peer_slot(const WaitingEnd& wait) const {
+    return processes_[*wait.peer].connections[*wait.peer_connection];
   }
   bool waits(std::size_t process) const { return waiting_.contains(process); }
+  // Whether it has made calls since then.
+  bool is_calling(std::size_t process, std::uint64_t since_ns) const {
+    return calling_.contains(process) ||
+           std::ranges::any_of(processes_[process].connections, [&](const SlotView& connection) {
+             return connection.moved_ns > since_ns;
+           });
+  }
+
+  void add_numbers(std::size_t p) {
+    for (std::size_t c = 0; c < processes_[p].connections.size(); ++c) {
+      const SlotView& slot = processes_[p].connections[c];
+      by_number_[{processes_[p].host, processes_[p].pid, slot.number}] = {p, c};
+    }
+  }
 
   void add_wait(std::size_t p, std::size_t c, std::int64_t now_ns) {
     const SlotView& slot = processes_[p].connections[c];
     const auto since_ns = static_cast<std::int64_t>(slot.waits_since_ns);
-    if (slot.waits_for == Wait::kNothing || since_ns == 0) return;
+    if (slot.waits_for == Wait::kNothing || since_ns <= 0 || since_ns > now_ns) return;
     WaitingEnd wait = {.process = p, .connection = c, .peer = {}, .peer_connection = {}};
     wait.ns = now_ns - since_ns;
     const auto peer_pid = static_cast<std::int64_t>(slot.peer_pid);
@@ -97,23 +120,26 @@ class Search {
     };
     const Wait what = slot(wait).waits_for;
     if (what == Wait::kTest) {
-      if (calling_.contains(wait.process)) return std::nullopt;
+      if (is_calling(wait.process, slot(wait).waits_since_ns)) return std::nullopt;
       return of(Reason::kCallsNothing, wait.process);
     }
     if (what == Wait::kPath) return of(Reason::kNoPath);
-    if (!wait.peer) return of(Reason::kElsewhere);
+    if (!wait.peer) {
+      return of(what == Wait::kAcknowledgment ? Reason::kLost : Reason::kElsewhere);
+    }
     switch (processes_[*wait.peer].life) {
       case Life::kStopped: return of(Reason::kStopped, wait.peer);
       case Life::kEnded: return of(Reason::kEnded, wait.peer);
       case Life::kRuns: break;
     }
-    const Wait other = wait_of_peer(wait);
+    const Wait other = peer_slot(wait).waits_for;
     const bool both_do_their_part = (what == Wait::kCredit && other == Wait::kData) ||
                                     (what == Wait::kData && other == Wait::kCredit) ||
                                     (what == Wait::kData && other == Wait::kAcknowledgment) ||
                                     what == Wait::kAcknowledgment;
     // If the peer calls nothing at all, it does not see what has come.
-    const bool is_peer_silent = other == Wait::kTest && !calling_.contains(*wait.peer);
+    const bool is_peer_silent =
+        other == Wait::kTest && !is_calling(*wait.peer, peer_slot(wait).waits_since_ns);
     if (both_do_their_part && !is_peer_silent) return of(Reason::kLost);
     if (waits(*wait.peer)) return std::nullopt;
     return of(what == Wait::kCredit ? Reason::kNoReceive : Reason::kNoSend, wait.peer);
@@ -130,7 +156,6 @@ class Search {
       return slot(a.example).peer_pid == slot(b.example).peer_pid &&
              slot(a.example).peer_host == slot(b.example).peer_host;
     }
-    if (a.reason == Reason::kCircle) return true;
     // The two ends of one connection.
     const bool is_same_end =
         a.example.process == b.example.process && a.example.connection == b.example.connection;
@@ -147,8 +172,8 @@ class Search {
     causes_.push_back(cause);
   }
 
-  // The processes from which the waits lead to the cause.
-  std::size_t count_waiting(const Cause& cause) const {
+  // The cause, and the processes from which the waits lead to it.
+  std::set<std::size_t> waiting_for(const Cause& cause) const {
     std::set<std::size_t> reached;
     if (cause.process) {
       reached.insert(*cause.process);
@@ -162,7 +187,7 @@ class Search {
         if (wait.peer && reached.contains(*wait.peer)) reached.insert(wait.process);
       }
     }
-    return reached.size() - (cause.process ? 1 : 0);
+    return reached;
   }
 
   std::span<const Process> processes_;
@@ -171,8 +196,8 @@ class Search {
   std::map<End, std::pair<std::size_t, std::size_t>> by_number_;
   std::vector<WaitingEnd> waits_;
   std::set<std::size_t> waiting_;  // processes
-  // Those that make calls for one connection at least. A thread that waits for one request may
-  // leave others untested.
+  // Those that make calls for one connection at least, which waits for something else. A thread
+  // that waits for one request may leave others untested.
   std::set<std::size_t> calling_;
   std::vector<Cause> causes_;
 };

@@ -20,14 +20,19 @@ struct Options {
 };
 
 int run(const Options& options) {
-  if (options.seconds < 0) {
-    return tools::print_error(Problem("--seconds: write 0 or more"), tools::kUsage);
+  if (!(options.seconds >= 0 && options.seconds <= 86400)) {
+    return tools::print_error(Problem("--seconds: write 0 to 86400"), tools::kUsage);
   }
-  const auto processes = pages::read_processes(options.directory);
-  if (!processes) return tools::print_error(processes.error(), tools::kUsage);
+  const auto found = pages::read_processes(options.directory);
+  if (!found) return tools::print_error(found.error(), tools::kUsage);
+  const std::vector<pages::Process>& processes = found->all;
   const Analysis analysis =
-      find_causes(*processes, now_ns(), static_cast<std::int64_t>(options.seconds * 1e9));
-  fmt::print("{}", options.json ? json_of(analysis, *processes) : text_of(analysis, *processes));
+      find_causes(processes, now_ns(), static_cast<std::int64_t>(options.seconds * 1e9));
+  if (options.json) {
+    fmt::print("{}", json_of(analysis, processes));
+  } else {
+    fmt::print("{}{}", pages::remark_on(found->unreadable), text_of(analysis, processes));
+  }
   return analysis.waits.empty() ? 0 : tools::kFailed;
 }
 

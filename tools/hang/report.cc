@@ -67,8 +67,8 @@ class Words {
         return fmt::format("no path works between {} of {} and {} of {}", slot().device, waiting(),
                            slot().peer_device, peer());
       case Reason::kElsewhere:
-        return fmt::format("{} has waited {} for {} on host {}, which has no page here", waiting(),
-                           time, peer(), slot().peer_host);
+        return fmt::format("{} has waited {} for {}, whose page is not here", waiting(), time,
+                           peer());
       case Reason::kCircle: return "the processes wait for one another";
     }
     return {};
@@ -87,7 +87,11 @@ class Words {
         return "look at the counters of both ports and of the switches between them; beeline "
                "doctor --peer HOST measures the path";
       case Reason::kNoPath: return "beeline doctor";
-      case Reason::kElsewhere: return fmt::format("ssh {} beeline hang", slot().peer_host);
+      case Reason::kElsewhere:
+        if (slot().peer_host == processes_[cause_.example.process].host) {
+          return "its page cannot be read, or the connection is not in it: run this as its user";
+        }
+        return "beeline hang on that host";
       case Reason::kCircle:
         return "do all ranks call the same collectives in the same order? NCCL_DEBUG_SUBSYS=COLL "
                "shows them";
@@ -103,7 +107,7 @@ class Words {
   std::string waiting() const { return name_of(processes_[cause_.example.process]); }
   std::string peer() const {
     if (cause_.example.peer) return name_of(processes_[*cause_.example.peer]);
-    return fmt::format("pid {}", slot().peer_pid);
+    return fmt::format("pid {} on {}", slot().peer_pid, slot().peer_host);
   }
 
   const Cause& cause_;
@@ -172,7 +176,7 @@ std::string json_of(const Analysis& analysis, std::span<const Process> processes
     Json json = {{"reason", name_of(cause.reason)}};
     if (cause.process) json["process"] = process_json(processes[*cause.process]);
     json["fact"] = words.fact();
-    json["command"] = words.advice();
+    json["advice"] = words.advice();
     json["processes_waiting"] = cause.waiting;
     document["causes"].push_back(std::move(json));
   }

@@ -19,14 +19,16 @@ namespace {
 
 constexpr auto kAcquire = std::memory_order_acquire;
 constexpr int kSlotTries = 100;
+constexpr std::uint32_t kMostSlots = 1 << 16;  // of a page that is taken seriously
 
+// What others write must not control the terminal of the reader.
 template <size_t N>
 std::string load_text(const char (&place)[N]) {
   std::string text;
   for (const char& letter : place) {
     const char c = shared::load(letter, kAcquire);
     if (c == '\0') break;
-    text.push_back(c);
+    text.push_back(c >= 0x20 && c < 0x7f ? c : '?');
   }
   return text;
 }
@@ -82,6 +84,7 @@ SlotView copy_slot(const beeline_stats_slot& slot) {
       .waits_for = static_cast<Wait>(shared::load(slot.waits_for, kAcquire)),
       .waits_since_ns = shared::load(slot.waits_since_ns, kAcquire),
       .requests = shared::load(slot.requests, kAcquire),
+      .moved_ns = shared::load(slot.moved_ns, kAcquire),
       .peer_pid = shared::load(slot.peer_pid, kAcquire),
       .number = shared::load(slot.number, kAcquire),
       .peer_number = shared::load(slot.peer_number, kAcquire),
@@ -142,7 +145,7 @@ Status PageReader::check() const noexcept {
       it.slot_bytes == sizeof(beeline_stats_slot) && it.life_events == BEELINE_STATS_LIFE_EVENTS &&
       it.sizes == BEELINE_STATS_SIZES && it.counter_count == BEELINE_STATS_COUNTER_COUNT;
   const size_t room = (length_ - BEELINE_STATS_HEADER_BYTES) / sizeof(beeline_stats_slot);
-  if (!sizes || it.slot_count > room) {
+  if (!sizes || it.slot_count > std::min<std::size_t>(room, kMostSlots)) {
     return fail(Errc::kInvalid, "a statistics page with wrong sizes");
   }
   return {};
@@ -159,7 +162,8 @@ std::uint64_t PageReader::slots_refused() const noexcept {
 // Never more than there is room for, whatever the page says now.
 std::uint32_t PageReader::slots_used() const noexcept {
   const size_t room = (length_ - BEELINE_STATS_HEADER_BYTES) / sizeof(beeline_stats_slot);
-  return std::min(shared::load(header().slots_used, kAcquire), static_cast<std::uint32_t>(room));
+  const auto most = static_cast<std::uint32_t>(std::min<std::size_t>(room, kMostSlots));
+  return std::min(shared::load(header().slots_used, kAcquire), most);
 }
 
 std::optional<SlotView> PageReader::slot(std::uint32_t index) const {

@@ -45,6 +45,7 @@ struct SlotView {
   Wait waits_for;
   std::uint64_t waits_since_ns;  // 0: it waits for nothing
   std::uint64_t requests;        // that are open, if it waits
+  std::uint64_t moved_ns;        // the last look that saw anything move; 0: none has
   std::uint64_t peer_pid;
   std::uint32_t number;
   std::uint32_t peer_number;

@@ -69,23 +69,33 @@ std::string usual_directory() {
   return set != nullptr && *set != '\0' ? set : "/dev/shm";
 }
 
-Outcome<std::vector<Process>> read_processes(const std::string& directory) {
+std::string remark_on(std::size_t unreadable) {
+  if (unreadable == 0) return {};
+  return std::to_string(unreadable) + (unreadable == 1 ? " statistics page" : " statistics pages") +
+         " cannot be read: of another user, or of another version of Beeline\n";
+}
+
+Outcome<Processes> read_processes(const std::string& directory) {
   std::error_code error;
   std::filesystem::directory_iterator files(directory, error);
   if (error) return fail("cannot read " + directory + ": " + error.message());
-  std::vector<Process> processes;
+  Processes processes;
   for (const auto& file : files) {
     const std::optional<PageOwner> owner = parse_page_file_name(file.path().filename().string());
     if (!owner) continue;
     const Result<PageReader> page = PageReader::open(file.path());
-    if (!page) continue;
-    processes.push_back({.pid = owner->pid,
-                         .host = page->host(),
-                         .life = life_of(*owner),
-                         .rank = rank_of(owner->pid),
-                         .connections = open_connections(*page)});
+    if (!page) {
+      ++processes.unreadable;
+      continue;
+    }
+    const Life life = life_of(*owner);
+    processes.all.push_back({.pid = owner->pid,
+                             .host = page->host(),
+                             .life = life,
+                             .rank = life == Life::kEnded ? std::nullopt : rank_of(owner->pid),
+                             .connections = open_connections(*page)});
   }
-  std::ranges::sort(processes, {}, &Process::pid);
+  std::ranges::sort(processes.all, {}, &Process::pid);
   return processes;
 }
 

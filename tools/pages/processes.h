@@ -30,7 +30,13 @@ struct Process {
 // Where the plugin puts its pages: BEELINE_STATS_DIR, or else /dev/shm.
 std::string usual_directory();
 
-// The pages that this user may read. By pid.
-Outcome<std::vector<Process>> read_processes(const std::string& directory);
+struct Processes {
+  std::vector<Process> all;    // by pid
+  std::size_t unreadable = 0;  // pages of other users, or of other versions
+};
+
+Outcome<Processes> read_processes(const std::string& directory);
+// "2 statistics pages cannot be read: ..."; empty if there are none.
+std::string remark_on(std::size_t unreadable);
 
 }  // namespace beeline::pages

@@ -31,7 +31,9 @@ struct Options {
 
 Outcome<Look> look(const std::string& directory) {
   Look look = {.at_ns = now_ns(), .processes = {}};
-  look.processes = BL_TRY(pages::read_processes(directory));
+  pages::Processes found = BL_TRY(pages::read_processes(directory));
+  look.processes = std::move(found.all);
+  look.unreadable = found.unreadable;
   return look;
 }
 
@@ -40,8 +42,10 @@ Outcome<void> print_once(const Options& options) {
   std::this_thread::sleep_for(std::chrono::duration<double>(options.seconds));
   Look second = BL_TRY(look(options.directory));
   const std::int64_t now = second.at_ns;
-  fmt::print("{}", text_of(rates_between(first, std::move(second)), now,
-                           {.shows_connections = options.connections}));
+  const std::string remark = pages::remark_on(second.unreadable);
+  fmt::print("{}{}", remark,
+             text_of(rates_between(first, std::move(second)), now,
+                     {.shows_connections = options.connections}));
   return {};
 }
 

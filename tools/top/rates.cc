@@ -14,6 +14,7 @@ using Earlier = std::map<std::pair<std::int64_t, std::uint64_t>, const SlotView*
 Earlier slots_of(const Look& look) {
   Earlier slots;
   for (const pages::Process& process : look.processes) {
+    if (process.life == pages::Life::kEnded) continue;
     for (const SlotView& slot : process.connections) slots[{process.pid, slot.id}] = &slot;
   }
   return slots;

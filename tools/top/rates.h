@@ -14,6 +14,7 @@ namespace beeline::top {
 struct Look {
   std::int64_t at_ns = 0;
   std::vector<pages::Process> processes;
+  std::size_t unreadable = 0;  // pages
 };
 
 // A NIC port of a process, with all its connections.

@@ -31,7 +31,14 @@ Terminal::Terminal() {
   ::tcgetattr(STDIN_FILENO, &before_);
   termios keys = before_;
   keys.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO);
+  keys.c_cc[VSUSP] = _POSIX_VDISABLE;  // they would leave the terminal as it is now
+  keys.c_cc[VQUIT] = _POSIX_VDISABLE;
   ::tcsetattr(STDIN_FILENO, TCSANOW, &keys);
+  // They come only while key_within() waits.
+  sigset_t held;
+  ::sigemptyset(&held);
+  for (const int signal : {SIGINT, SIGTERM, SIGWINCH}) ::sigaddset(&held, signal);
+  ::sigprocmask(SIG_BLOCK, &held, nullptr);
   on_signal(SIGINT, end_soon);
   on_signal(SIGTERM, end_soon);
   on_signal(SIGWINCH, do_nothing);
@@ -56,7 +63,10 @@ Size Terminal::size() noexcept {
 
 std::optional<char> Terminal::key_within(std::int64_t ns) {
   pollfd input = {.fd = STDIN_FILENO, .events = POLLIN, .revents = 0};
-  const int ready = ::poll(&input, 1, static_cast<int>(ns / kNsPerMs));
+  const timespec time = {.tv_sec = ns / kNsPerSec, .tv_nsec = ns % kNsPerSec};
+  sigset_t none;
+  ::sigemptyset(&none);
+  const int ready = ::ppoll(&input, 1, &time, &none);
   if (must_end != 0) return 'q';
   if (ready <= 0) return std::nullopt;
   char key = 0;

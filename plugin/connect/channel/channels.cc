@@ -146,9 +146,9 @@ std::vector<std::shared_ptr<CommLink>> Channels::links_on(const DeviceContext& d
   return found;
 }
 
-std::vector<std::shared_ptr<Link>> Channels::open_links() const {
+std::vector<std::shared_ptr<Link>> Channels::links() const {
   std::vector<std::shared_ptr<Link>> found;
-  for (const auto& [id, channel] : channels_) channel->links().find_open(found);
+  for (const auto& [id, channel] : channels_) channel->links().find_all(found);
   return found;
 }
 

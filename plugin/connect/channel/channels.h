@@ -76,8 +76,8 @@ class Channels final : RedialEvents {
   // Ends all links that use this local device, which is gone.
   void lose_device(const DeviceContext& device);
   std::vector<std::shared_ptr<CommLink>> links_on(const DeviceContext& device) const;
-  // Those that have not ended.
-  std::vector<std::shared_ptr<Link>> open_links() const;
+  // Of all comms that are not closed.
+  std::vector<std::shared_ptr<Link>> links() const;
 
   // Closes all channels in good order: each ends when its peer agrees, or after a timeout.
   void close_all();

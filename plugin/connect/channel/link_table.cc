@@ -47,18 +47,20 @@ void LinkTable::find_on(const DeviceContext& device,
   }
 }
 
-void LinkTable::find_open(std::vector<std::shared_ptr<Link>>& found) const {
+void LinkTable::find_all(std::vector<std::shared_ptr<Link>>& found) const {
   for (const auto& [ours, entry] : entries_) {
     std::shared_ptr<CommLink> link = entry.link.lock();
-    if (link != nullptr && !link->has_ended()) found.push_back(std::move(link));
+    if (link != nullptr) found.push_back(std::move(link));
   }
 }
 
 std::uint64_t LinkTable::progress() const {
-  std::vector<std::shared_ptr<Link>> open;
-  find_open(open);
+  std::vector<std::shared_ptr<Link>> all;
+  find_all(all);
   std::uint64_t sum = 0;
-  for (const auto& link : open) sum += link->progress();
+  for (const auto& link : all) {
+    if (!link->has_ended()) sum += link->progress();
+  }
   return sum;
 }
 

@@ -42,8 +42,8 @@ class LinkTable {
   void lose_device(const DeviceContext& device);
   // Adds those of comms that use the device to `found`.
   void find_on(const DeviceContext& device, std::vector<std::shared_ptr<CommLink>>& found) const;
-  // Adds those that have not ended.
-  void find_open(std::vector<std::shared_ptr<Link>>& found) const;
+  // Adds those of comms that are not closed.
+  void find_all(std::vector<std::shared_ptr<Link>>& found) const;
   // The sum of Link::progress() of those that are open.
   std::uint64_t progress() const;
 

@@ -11,6 +11,7 @@ namespace beeline {
 
 struct Waiting {
   Wait what = Wait::kNothing;
+  bool has_moved = false;  // since the last look: nothing is waited for
   std::int64_t since_ns = 0;
   std::uint64_t requests = 0;  // that are open: NCCL does not know that they are done
 };

@@ -60,7 +60,7 @@ ControlLoop::ControlLoop(ControlSetup setup, std::unique_ptr<Poller> poller)
       connector_(context(), dialer_),
       acceptor_(context()),
       remaker_(context(), *this),
-      wait_log_(std::chrono::nanoseconds(setup_.options->wait_warning).count()) {}
+      wait_log_(setup_.options->wait_warning.count()) {}
 
 ControlLoop::~ControlLoop() { poller_->remove(setup_.mailbox->wakeup_fd(), wakeup_key_); }
 
@@ -115,7 +115,7 @@ void ControlLoop::schedule_expiry() {
 
 void ControlLoop::schedule_wait_log() {
   poller_->at(now_ns() + wait_log_.period_ns(), [this] {
-    wait_log_.look(channels_.open_links(), now_ns());
+    wait_log_.look(channels_.links(), now_ns());
     schedule_wait_log();
   });
 }

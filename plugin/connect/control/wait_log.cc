@@ -15,6 +15,7 @@ namespace beeline {
 namespace {
 
 constexpr std::int64_t kMostPeriodNs = kNsPerSec;
+constexpr std::int64_t kLeastPeriodNs = kNsPerSec / 10;
 constexpr std::int64_t kLooksWithinLimit = 4;
 
 struct LongWait {
@@ -56,8 +57,9 @@ std::string cause(const LongWait& wait, std::int64_t now_ns) {
              " on " + peer.host + " is stopped, and at the counters of both ports";
     case Wait::kTest:
       return "has " + counted(wait.waiting.requests, "open request") +
-             ", and the application has called nothing for " + time + ": look at what process " +
-             std::to_string(::getpid()) + " on " + host_name() + " does";
+             ", and the application has called nothing for it for " + time +
+             ": look at what process " + std::to_string(::getpid()) + " on " + host_name() +
+             " does";
     case Wait::kNothing:
     case Wait::kPath: break;
   }
@@ -67,36 +69,43 @@ std::string cause(const LongWait& wait, std::int64_t now_ns) {
 }  // namespace
 
 std::int64_t WaitLog::period_ns() const noexcept {
-  return limit_ns_ == 0 ? kMostPeriodNs : std::min(limit_ns_ / kLooksWithinLimit, kMostPeriodNs);
+  if (limit_ns_ == 0) return kMostPeriodNs;
+  return std::clamp(limit_ns_ / kLooksWithinLimit, kLeastPeriodNs, kMostPeriodNs);
 }
 
 void WaitLog::look(const std::vector<std::shared_ptr<Link>>& links, std::int64_t now_ns) {
-  LongWait first;
-  std::size_t others = 0;
-  bool has_no_path = false;  // a connection, which says that by itself
+  std::vector<LongWait> waits;
+  // Another connection moves, or waits for a path and says so by itself: then requests that are not
+  // tested are no news.
+  bool makes_other_calls = false;
   for (const auto& link : links) {
     const LongWait wait = {link.get(), link->look_at_wait(now_ns)};
-    const Wait what = wait.waiting.what;
-    has_no_path = has_no_path || what == Wait::kPath;
-    const bool is_known = what == Wait::kNothing || what == Wait::kPath;
-    if (is_known || limit_ns_ == 0 || now_ns - wait.waiting.since_ns < limit_ns_) continue;
-    if (first.link != nullptr) ++others;
-    if (first.link == nullptr || wait.distance() < first.distance()) first = wait;
+    const Waiting& waiting = wait.waiting;
+    makes_other_calls = makes_other_calls || waiting.has_moved || waiting.what == Wait::kPath;
+    const bool is_known = waiting.what == Wait::kNothing || waiting.what == Wait::kPath;
+    if (!is_known && limit_ns_ != 0 && now_ns - waiting.since_ns >= limit_ns_) {
+      waits.push_back(wait);
+    }
   }
-  // The application waits for that one.
-  if (has_no_path && first.waiting.what == Wait::kTest) first.link = nullptr;
-  if (first.link == nullptr) {
-    if (is_logged_) BL_INFO(kLogNet, "the connections that had waited go on");
-    is_logged_ = false;
-    return;
+  if (makes_other_calls) {
+    std::erase_if(waits, [](const LongWait& wait) { return wait.waiting.what == Wait::kTest; });
   }
-  if (is_logged_) return;
-  is_logged_ = true;
-  const std::string name = first.link->user_name();
+  std::ranges::sort(waits, {}, &LongWait::distance);
+  const bool had_logged = !logged_.empty();
+  std::erase_if(logged_, [&](const Link* link) {
+    return std::ranges::find(waits, link, &LongWait::link) == waits.end();
+  });
+  if (had_logged && logged_.empty()) {
+    BL_INFO(kLogNet, "the connections that had waited wait no longer");
+  }
+  if (waits.empty() || logged_.contains(waits.front().link)) return;
+  const std::string name = waits.front().link->user_name();
   if (name.empty()) return;  // it is being closed
-  const std::string rest =
-      others == 0 ? "" : "; other connections of this process that wait: " + std::to_string(others);
-  BL_WARN("%s: %s%s", name.c_str(), cause(first, now_ns).c_str(), rest.c_str());
+  const std::string rest = waits.size() == 1 ? ""
+                                             : "; other connections of this process that wait: " +
+                                                   std::to_string(waits.size() - 1);
+  BL_WARN("%s: %s%s", name.c_str(), cause(waits.front(), now_ns).c_str(), rest.c_str());
+  for (const LongWait& wait : waits) logged_.insert(wait.link);
 }
 
 }  // namespace beeline

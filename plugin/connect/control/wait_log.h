@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <vector>
 
 #include "plugin/connect/comm/link.h"
@@ -23,7 +24,8 @@ class WaitLog {
 
  private:
   std::int64_t limit_ns_;
-  bool is_logged_ = false;  // since the connections last moved
+  // Those that waited when the last line was logged, and still do. Only their addresses are used.
+  std::set<const Link*> logged_;
 };
 
 }  // namespace beeline

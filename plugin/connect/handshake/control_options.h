@@ -23,7 +23,7 @@ struct ControlOptions {
   std::chrono::milliseconds peer_timeout{};  // silence after which a peer counts as dead
   bool resume_channels = false;              // dial again when a control channel is lost
   // How long a comm may wait before the log says what for; 0: for ever.
-  std::chrono::milliseconds wait_warning{};
+  std::chrono::nanoseconds wait_warning{};
   // A connect of kNoOwner is given up if connect() is not called again for so long. 0: twice
   // connect_timeout, but at least a minute.
   std::chrono::milliseconds forgotten_timeout{};
