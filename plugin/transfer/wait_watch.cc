@@ -15,20 +15,20 @@ Waiting WaitWatch::look(const Sight& sight, std::int64_t now_ns) noexcept {
     last_.has_moved = has_moved;
     return last_;
   }
-  const Wait what = judge(sight);
-  must_ask_ = true;
-  if (what == Wait::kNothing) return last_ = {};
-  if (last_.what == Wait::kNothing) last_.since_ns = now_ns;
-  last_.what = what;
-  last_.requests = sight.is_answered ? sight.requests_then : sight.requests;
-  last_.has_moved = false;
-  return last_;
+  const bool was_asked = std::exchange(must_ask_, true);
+  if (!was_asked || sight.is_answered) silent_since_ns_ = now_ns;
+  if (!was_asked) return last_ = {};  // known after the next look
+  if (sight.is_answered) return waiting(judge_called(sight), sight.requests_then, now_ns);
+  if (now_ns - silent_since_ns_ < kSilentNs) return last_;
+  return waiting(sight.requests != 0 ? Wait::kTest : Wait::kNothing, sight.requests,
+                 silent_since_ns_);
 }
 
-Wait WaitWatch::judge(const Sight& sight) const noexcept {
-  if (!must_ask_) return Wait::kNothing;  // known after the next look
-  if (sight.is_answered) return judge_called(sight);
-  return sight.requests != 0 ? Wait::kTest : Wait::kNothing;
+// Another reason does not begin a new wait.
+Waiting WaitWatch::waiting(Wait what, std::uint64_t requests, std::int64_t since_ns) noexcept {
+  if (what == Wait::kNothing) return last_ = {};
+  if (last_.what != Wait::kNothing) since_ns = last_.since_ns;
+  return last_ = {.what = what, .since_ns = since_ns, .requests = requests};
 }
 
 Wait WaitWatch::judge_called(const Sight& sight) const noexcept {

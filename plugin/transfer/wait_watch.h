@@ -21,6 +21,9 @@ class WaitWatch {
   // After a longer time between two looks, the process was stopped, and what was seen before does
   // not count.
   static constexpr std::int64_t kMostBetweenLooksNs = 10 * kNsPerSec;
+  // An application that has called nothing for so long is taken to call nothing. On a busy machine
+  // a thread that calls all the time may not run for a second.
+  static constexpr std::int64_t kSilentNs = 3 * kNsPerSec;
 
   struct Sight {
     std::uint64_t progress = 0;  // grows whenever this end or its peer does anything
@@ -37,7 +40,7 @@ class WaitWatch {
   bool must_ask() const noexcept { return must_ask_; }
 
  private:
-  Wait judge(const Sight& sight) const noexcept;
+  Waiting waiting(Wait what, std::uint64_t requests, std::int64_t since_ns) noexcept;
   Wait judge_called(const Sight& sight) const noexcept;
 
   Role role_;
@@ -45,6 +48,7 @@ class WaitWatch {
   Waiting last_ = {};
   std::uint64_t progress_ = 0;
   std::int64_t looked_ns_ = 0;
+  std::int64_t silent_since_ns_ = 0;  // no call was seen
 };
 
 }  // namespace beeline

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What real comms are said to wait for, and the line in the log.
+// Tests what the control thread finds that real comms wait for, and the line in the log.
 #include <memory>
 #include <string>
 #include <vector>
@@ -52,6 +52,8 @@ TEST_CASE("wait: a sender without credit waits for a receive", "[component][tran
   CHECK(looks.at(rig.sender_link()) == Wait::kNothing);  // nobody sends
   CHECK(must(isend(rig.sender(), from, 64, 0)) == nullptr);
   CHECK(looks.at(rig.sender_link()) == Wait::kCredit);
+  CHECK(looks.at(rig.sender_link()) == Wait::kCredit);
+  CHECK(looks.at(rig.sender_link()) == Wait::kCredit);
   CHECK(looks.at(rig.sender_link()) == Wait::kNothing);  // it has given up
   CHECK(must(isend(rig.sender(), from, 64, 0)) == nullptr);
   CHECK(looks.at(rig.sender_link()) == Wait::kCredit);
@@ -76,6 +78,8 @@ TEST_CASE("wait: a receiver that is tested waits for data, and one that is not f
   looks.at(rig.receiver_link());
   looks.at(rig.receiver_link());
   CHECK_FALSE(must(test_once(*receive, nullptr)));
+  CHECK(looks.at(rig.receiver_link()) == Wait::kData);
+  CHECK(looks.at(rig.receiver_link()) == Wait::kData);
   CHECK(looks.at(rig.receiver_link()) == Wait::kData);
   CHECK(looks.at(rig.receiver_link()) == Wait::kTest);
   Request* const send = rig.send(from, 64, 0);
@@ -144,27 +148,36 @@ TEST_CASE("wait: one line says what this process waits for, and another that it 
 TEST_CASE("wait: of several connections, the log names the one that is nearest to the cause",
           "[component][transfer]") {
   TransferRig rig;
+  TransferRig other;
   Storage from = rig.storage(64, 0x5a);
   Storage into = rig.storage(64);
-  const std::vector links = {borrowed(rig.receiver_link()), borrowed(rig.sender_link())};
+  Storage into_other = other.storage(64);
+  const std::vector links = {borrowed(other.receiver_link()), borrowed(rig.receiver_link()),
+                             borrowed(rig.sender_link())};
+  Request* const receive = other.receive(into_other, 64, 0);
   rig.receive(into, 64, 0);
   Request* const send = rig.send(from, 64, 0);
   const LogCapture log;
   Looks looks(rig);
   const PollHook hook(rig.sender(), [](ibv_cq*, int, ibv_wc*) { return 0; });
-  SECTION("it waits for one request, and leaves another untested") {
-    looks.look(10, links, [&] { CHECK_FALSE(must(test_once(*send, nullptr))); });
+  SECTION("it waits for two requests, and leaves the third untested") {
+    looks.look(10, links, [&] {
+      CHECK_FALSE(must(test_once(*send, nullptr)));
+      CHECK_FALSE(must(test_once(*receive, nullptr)));
+    });
     CHECK(log.has("sender on "));
     CHECK(log.has("has waited 4 s for the acknowledgment of 1 send"));
+    CHECK(log.has("; other connections of this process that wait: 1"));
   }
   SECTION("it tests nothing") {
     looks.look(10, links, [] {});
-    CHECK(log.has("receiver on "));
-    CHECK(log.has("has 1 open request, and the application has called nothing for it for 4 s"));
+    CHECK(
+        log.has("has 1 open request, and the application has made no call for this "
+                "connection for 4 s"));
+    CHECK(log.has("; other connections of this process that wait: 2"));
   }
   INFO(log.all_text());
   REQUIRE(log.count(LogLevel::kWarn) == 1);
-  CHECK(log.has("; other connections of this process that wait: 1"));
 }
 
 TEST_CASE("wait: a request that is not tested while another connection has no path is no news",

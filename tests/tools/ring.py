@@ -6,6 +6,7 @@ A test that imports this is started as TEST BEELINE SOFTNIC PLUGIN HANG_RANK."""
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -32,7 +33,7 @@ class Ring:
         pages = self.folder / "pages"
         pages.mkdir()
         self.environment = {**os.environ, "BEELINE_STATS_DIR": str(pages), "NCCL_SOCKET_IFNAME": "lo",
-                            "BEELINE_STALL_WARN": "2s", **environment}
+                            "BEELINE_STALL_WARN": "4s", **environment}
         self.log = (self.folder / "log").open("w+")
         self.ranks = [self.start(rank, way if rank == CULPRIT else "plays") for rank in range(RANKS)]
 
@@ -51,6 +52,9 @@ class Ring:
     def said(self):
         return (self.folder / "log").read_text()
 
+    def wait_for_line(self, pattern):
+        self.wait_for(lambda: re.search(pattern, self.said()), f"a line {pattern} in the log")
+
     def beeline(self, *words):
         """Its exit status, its output and its errors."""
         done = subprocess.run([BEELINE, *words], env=self.environment, capture_output=True, text=True, check=False,
@@ -58,7 +62,7 @@ class Ring:
         return done.returncode, done.stdout, done.stderr
 
     def hang(self, *options):
-        return self.beeline("hang", "--seconds", "2", *options)
+        return self.beeline("hang", *options)
 
     def report(self):
         status, output, error = self.hang("--json")

@@ -196,8 +196,8 @@ class Search {
   std::map<End, std::pair<std::size_t, std::size_t>> by_number_;
   std::vector<WaitingEnd> waits_;
   std::set<std::size_t> waiting_;  // processes
-  // Those that make calls for one connection at least, which waits for something else. A thread
-  // that waits for one request may leave others untested.
+  // The processes that make calls for at least one connection that waits. A thread that waits for
+  // one request may leave others untested.
   std::set<std::size_t> calling_;
   std::vector<Cause> causes_;
 };

@@ -21,7 +21,7 @@ constexpr auto kAcquire = std::memory_order_acquire;
 constexpr int kSlotTries = 100;
 constexpr std::uint32_t kMostSlots = 1 << 16;  // of a page that is taken seriously
 
-// What others write must not control the terminal of the reader.
+// Another process has written the text. Bytes that could control a terminal become question marks.
 template <size_t N>
 std::string load_text(const char (&place)[N]) {
   std::string text;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What moved between two looks at the statistics pages.
+// Computes rates from two looks at the statistics pages.
 #pragma once
 
 #include <cstdint>

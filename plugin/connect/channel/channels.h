@@ -76,7 +76,7 @@ class Channels final : RedialEvents {
   // Ends all links that use this local device, which is gone.
   void lose_device(const DeviceContext& device);
   std::vector<std::shared_ptr<CommLink>> links_on(const DeviceContext& device) const;
-  // Of all comms that are not closed.
+  // The links of all comms that are not closed.
   std::vector<std::shared_ptr<Link>> links() const;
 
   // Closes all channels in good order: each ends when its peer agrees, or after a timeout.

@@ -42,7 +42,7 @@ class LinkTable {
   void lose_device(const DeviceContext& device);
   // Adds those of comms that use the device to `found`.
   void find_on(const DeviceContext& device, std::vector<std::shared_ptr<CommLink>>& found) const;
-  // Adds those of comms that are not closed.
+  // Adds the links of all comms that are not closed to `found`.
   void find_all(std::vector<std::shared_ptr<Link>>& found) const;
   // The sum of Link::progress() of those that are open.
   std::uint64_t progress() const;

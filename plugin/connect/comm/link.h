@@ -54,7 +54,7 @@ class LinkUser {
   virtual std::shared_ptr<RailBuffers> rail_buffers() = 0;
   // Whether other devices may stand in for those of the comm.
   virtual bool has_standby() const noexcept = 0;
-  // What the comm waits for, as far as that shows. Also while it is in use.
+  // Says what the comm waits for, as seen from outside. May be called while the comm is in use.
   virtual Waiting look_at_wait(std::int64_t now_ns) noexcept = 0;
   // For logs: "sender on h1, device softnic0:1, to peer h2 (pid 4711) softnic1:1".
   virtual std::string name() const = 0;
@@ -160,7 +160,7 @@ class Link {
     const std::lock_guard lock(user_mutex_);
     return user_ == nullptr || user_->serve_if_idle();
   }
-  // For the control thread, as the next ones. Of no user: nothing.
+  // For the control thread, as the next ones. A link without a user waits for nothing.
   Waiting look_at_wait(std::int64_t now_ns) noexcept {
     const std::lock_guard lock(user_mutex_);
     return user_ == nullptr ? Waiting{} : user_->look_at_wait(now_ns);

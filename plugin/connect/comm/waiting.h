@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What one end of a comm waits for.
+// Describes what one end of a comm waits for.
 #pragma once
 
 #include <cstdint>

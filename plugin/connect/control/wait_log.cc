@@ -22,13 +22,9 @@ struct LongWait {
   Link* link = nullptr;
   Waiting waiting;
 
-  // The smaller, the nearer to the cause. A wait for the peer only says where to look next. An
-  // application that waits for one request may leave others untested, so those say something only
-  // if there is no other wait.
+  // The smaller, the nearer to the cause. A wait for the peer only says where to look next.
   auto distance() const noexcept {
-    const bool is_between = waiting.what == Wait::kAcknowledgment;
-    const bool is_here = waiting.what == Wait::kTest;
-    return std::tuple(is_between ? 0 : is_here ? 2 : 1, waiting.since_ns);
+    return std::tuple(waiting.what != Wait::kAcknowledgment, waiting.since_ns);
   }
 };
 
@@ -57,7 +53,7 @@ std::string cause(const LongWait& wait, std::int64_t now_ns) {
              " on " + peer.host + " is stopped, and at the counters of both ports";
     case Wait::kTest:
       return "has " + counted(wait.waiting.requests, "open request") +
-             ", and the application has called nothing for it for " + time +
+             ", and the application has made no call for this connection for " + time +
              ": look at what process " + std::to_string(::getpid()) + " on " + host_name() +
              " does";
     case Wait::kNothing:
@@ -75,19 +71,21 @@ std::int64_t WaitLog::period_ns() const noexcept {
 
 void WaitLog::look(const std::vector<std::shared_ptr<Link>>& links, std::int64_t now_ns) {
   std::vector<LongWait> waits;
-  // Another connection moves, or waits for a path and says so by itself: then requests that are not
-  // tested are no news.
-  bool makes_other_calls = false;
+  // Whether the application makes calls for any connection. It may wait for one request, and leave
+  // others untested meanwhile.
+  bool makes_calls = false;
   for (const auto& link : links) {
     const LongWait wait = {link.get(), link->look_at_wait(now_ns)};
     const Waiting& waiting = wait.waiting;
-    makes_other_calls = makes_other_calls || waiting.has_moved || waiting.what == Wait::kPath;
+    const bool is_called = waiting.what != Wait::kNothing && waiting.what != Wait::kTest;
+    makes_calls = makes_calls || waiting.has_moved || is_called;
+    // A connection without a path says that by itself.
     const bool is_known = waiting.what == Wait::kNothing || waiting.what == Wait::kPath;
     if (!is_known && limit_ns_ != 0 && now_ns - waiting.since_ns >= limit_ns_) {
       waits.push_back(wait);
     }
   }
-  if (makes_other_calls) {
+  if (makes_calls) {
     std::erase_if(waits, [](const LongWait& wait) { return wait.waiting.what == Wait::kTest; });
   }
   std::ranges::sort(waits, {}, &LongWait::distance);
