@@ -99,7 +99,7 @@ class Peers(unittest.TestCase):
             """
         found, report = self.found_on(fabric(2, 8), faults + 'peer --json --svg "$FOLDER/rails.svg"')
         self.assertEqual(found, {("rail-slow", "h1 softnic6"), ("pair-unreachable", "h0 softnic2 and h1 softnic5"),
-                                 ("gid-only-v1", "h1 softnic4 port 1")})
+                                 ("gid-only-v1", "h1 softnic4 port 1")}, report["findings"])
         self.assertIn("partition keys 0x7fff", next(p["failure"] for p in report["pairs"] if p["failure"]))
         picture = ElementTree.parse(self.folder / "rails.svg")
         words = [element.text for element in picture.iter("{http://www.w3.org/2000/svg}text")]

@@ -95,6 +95,18 @@ TEST_CASE("doctor, peers: pairs are compared with others of their speed", "[tool
   CHECK(found_in(survey) == Found{{"pair-slow", "a r0 and b r1"}, {"pair-slow", "a r0 and b r2"}});
 }
 
+TEST_CASE("doctor, peers: a pair is single if neither of its rails explains it", "[tools]") {
+  Survey survey = matrix_of(4);
+  for (std::size_t k = 0; k < 4; ++k) pair_of(survey, 3, k).gbytes_per_s = 6;
+  for (std::size_t i = 0; i < 3; ++i) pair_of(survey, i, 1).round_trip_us = 40;
+  CHECK(odd_pairs(survey).size() == 7);
+  CHECK(single_odd_pairs(survey).empty());
+  pair_of(survey, 0, 2).gbytes_per_s = 6;
+  pair_of(survey, 1, 3).round_trip_us = 40;
+  CHECK(odd_pairs(survey).size() == 9);
+  CHECK(single_odd_pairs(survey).size() == 2);
+}
+
 TEST_CASE("doctor, peers: a rail that answers late is found, unless it is slow as well",
           "[tools]") {
   Survey survey = matrix_of(4);

@@ -97,6 +97,29 @@ std::map<RailOfHost, std::vector<std::size_t>> pairs_by_rail(const Survey& surve
   return pairs;
 }
 
+struct SlowRail {
+  RailOfHost rail;
+  std::vector<std::size_t> slow;  // these of its pairs
+  std::size_t all = 0;            // so many of its pairs work
+};
+
+// The rails that explain most of the odd pairs.
+std::vector<SlowRail> slow_rails(const Survey& survey, const PairSet& odd) {
+  std::vector<SlowRail> rails;
+  for (const auto& [rail, pairs] : pairs_by_rail(survey, false)) {
+    SlowRail found{.rail = rail, .slow = {}, .all = 0};
+    for (const std::size_t i : pairs) {
+      if (has_failed(survey.pairs[i])) continue;
+      ++found.all;
+      if (odd.contains(i)) found.slow.push_back(i);
+    }
+    const bool is_slow = found.slow.size() > 1 && static_cast<double>(found.slow.size()) >=
+                                                      kMostPairs * static_cast<double>(found.all);
+    if (is_slow) rails.push_back(std::move(found));
+  }
+  return rails;
+}
+
 class Judge {
  public:
   explicit Judge(const Survey& survey) : survey_(survey) {}
@@ -227,26 +250,14 @@ class Judge {
 
   template <class Text>
   void find_slow(PairSet open, const char* verb, Text text) {
-    const PairSet all = open;
-    std::vector<std::pair<RailOfHost, std::vector<std::size_t>>> rails;
-    for (auto& [rail, pairs] : pairs_by_rail(survey_, false)) {
-      std::erase_if(pairs, [&](std::size_t i) { return has_failed(survey_.pairs[i]); });
-      rails.emplace_back(rail, std::move(pairs));
-    }
-    for (const auto& [rail, pairs] : rails) {
-      std::vector<std::size_t> slow;
-      std::ranges::copy_if(pairs, std::back_inserter(slow),
-                           [&](std::size_t i) { return all.contains(i); });
-      const bool is_slow = slow.size() > 1 && static_cast<double>(slow.size()) >=
-                                                  kMostPairs * static_cast<double>(pairs.size());
-      if (!is_slow) continue;
-      const std::string name = name_of(survey_, rail);
+    for (const SlowRail& rail : slow_rails(survey_, open)) {
+      const std::string name = name_of(survey_, rail.rail);
       findings_.add("rail-slow",
                     {.subject = name,
                      .fact = fmt::format("{} {} {} with {} of {} other rails; {}", name, verb,
-                                         text(survey_.pairs[slow.front()]), slow.size(),
-                                         pairs.size(), usual(slow, text))});
-      for (const std::size_t i : slow) open.erase(i);
+                                         text(survey_.pairs[rail.slow.front()]), rail.slow.size(),
+                                         rail.all, usual(rail.slow, text))});
+      for (const std::size_t i : rail.slow) open.erase(i);
     }
     for (const std::size_t i : open) {
       const std::string name = pair_name(survey_.pairs[i]);
@@ -303,6 +314,24 @@ PairSet late_pairs(const Survey& survey) {
     }
   }
   return late;
+}
+
+PairSet odd_pairs(const Survey& survey) {
+  PairSet odd = slow_pairs(survey);
+  odd.merge(late_pairs(survey));
+  return odd;
+}
+
+PairSet single_odd_pairs(const Survey& survey) {
+  PairSet single;
+  for (const PairSet& odd : {slow_pairs(survey), late_pairs(survey)}) {
+    PairSet open = odd;
+    for (const SlowRail& rail : slow_rails(survey, odd)) {
+      for (const std::size_t i : rail.slow) open.erase(i);
+    }
+    single.merge(open);
+  }
+  return single;
 }
 
 std::vector<Finding> judge(const Survey& survey) { return Judge(survey).run(); }

@@ -18,6 +18,10 @@ using PairSet = std::set<std::size_t>;
 // later.
 PairSet slow_pairs(const Survey& survey);
 PairSet late_pairs(const Survey& survey);
+PairSet odd_pairs(const Survey& survey);  // of both kinds
+
+// Those odd pairs that are not explained by a rail of which most pairs are odd.
+PairSet single_odd_pairs(const Survey& survey);
 
 // A fault of a rail is found once, and not for each pair.
 std::vector<Finding> judge(const Survey& survey);
