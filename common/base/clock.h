@@ -20,4 +20,11 @@ inline std::int64_t now_ns() noexcept {
   return now.tv_sec * kNsPerSec + now.tv_nsec;
 }
 
+// By how much the clock of another host is ahead of this one's, and by how much that may be wrong.
+// An error of 0: not measured.
+struct ClockOffset {
+  std::int64_t ahead_ns = 0;
+  std::int64_t error_ns = 0;
+};
+
 }  // namespace beeline

@@ -23,6 +23,10 @@
  * and if `life_claimed`, read after that, is at most n + length. Several threads write them, so
  * sort them by time.
  *
+ * Looks: the same, with `looks_claimed` and `looks`. One thread writes them in order. It looks
+ * about once a second, and records a connection only if it has moved, or begins or ends to wait. So
+ * the newest ones tell how the connection ran before it stood still.
+ *
  * Messages: the size of message number n, counted from 0 in the order of the receives, is at n
  * modulo the length of `sizes`. A sender has put it there when `messages` is above n, and a
  * receiver when `grants` is above n: first BEELINE_STATS_UNDER_WAY, then the size that has arrived.
@@ -45,6 +49,7 @@
 #define BEELINE_STATS_VERSION 2
 #define BEELINE_STATS_HEADER_BYTES 4096
 #define BEELINE_STATS_LIFE_EVENTS 16
+#define BEELINE_STATS_LOOKS 32
 #define BEELINE_STATS_SIZES 128
 #define BEELINE_STATS_UNDER_WAY UINT32_MAX
 
@@ -92,15 +97,19 @@
 
 /* Rare events in the life of a connection. In brackets: `arg` and `value`. Missing numbers were
  * events of earlier builds and must not be used again. */
-#define BEELINE_STATS_EVENTS(X)                                                         \
-  X(4, READY, kReady, "ready")                                 /* [number of rails] */  \
-  X(5, TIMED_OUT, kTimedOut, "timed out")                      /* [-, ns waited] */     \
-  X(6, COMPLETION_ERROR, kCompletionError, "completion error") /* [status, vendor's] */ \
-  X(8, PEER_BYE, kPeerBye, "peer said bye")                    /* [-, last sequence] */ \
-  X(9, PEER_DIED, kPeerDied, "peer died")                                               \
-  X(10, FAILED, kFailed, "failed") /* [kind of error] */                                \
-  X(11, CLOSED, kClosed, "closed")                                                      \
-  X(12, TRUNCATION, kTruncation, "first truncation") /* [size kept, size sent] */
+#define BEELINE_STATS_EVENTS(X)                                                          \
+  X(4, READY, kReady, "ready")                                 /* [number of rails] */   \
+  X(5, TIMED_OUT, kTimedOut, "timed out")                      /* [-, ns waited] */      \
+  X(6, COMPLETION_ERROR, kCompletionError, "completion error") /* [status, vendor's] */  \
+  X(8, PEER_BYE, kPeerBye, "peer said bye")                    /* [-, last sequence] */  \
+  X(9, PEER_DIED, kPeerDied, "peer died")                                                \
+  X(10, FAILED, kFailed, "failed") /* [kind of error] */                                 \
+  X(11, CLOSED, kClosed, "closed")                                                       \
+  X(12, TRUNCATION, kTruncation, "first truncation") /* [size kept, size sent] */        \
+  X(13, PATH_DOWN, kPathDown, "path down")           /* of this rail */                  \
+  X(14, PATH_UP, kPathUp, "path up again")           /* of this rail */                  \
+  X(15, MOVED, kMoved, "moved")                      /* [messages modulo 2^32, bytes] */ \
+  X(16, WAITS, kWaits, "waits for")                  /* [what: see below, open requests] */
 
 #define BEELINE_STATS_COUNTER_(number, name, cc_name, text) BEELINE_COUNTER_##name = (number),
 #define BEELINE_STATS_STATE_(number, name, cc_name, text) BEELINE_STATE_##name = (number),
@@ -135,6 +144,7 @@ struct beeline_stats_header {
   uint64_t opened_unix_ns;
   char host[64];
   char build[48];
+  uint64_t rank; /* as the launcher has set it; UINT64_MAX: it has set none */
 };
 
 struct beeline_stats_event {
@@ -176,11 +186,17 @@ struct beeline_stats_slot {
   uint32_t peer_number;
   struct beeline_stats_path paths[BEELINE_STATS_PATHS];
   uint64_t moved_ns; /* the last look that saw anything move; 0: none has */
-  uint64_t padding[5];
+  /* The peer's CLOCK_MONOTONIC less this host's, as the control channel was made, and by how much
+   * that may be wrong. An error of 0: not measured, because the peer has dialed. */
+  int64_t peer_clock_ns;
+  uint64_t peer_clock_error_ns;
+  uint64_t looks_claimed;
+  struct beeline_stats_event looks[BEELINE_STATS_LOOKS];
+  uint64_t padding[2];
 };
 
 BEELINE_STATS_ASSERT(BEELINE_STATS_COUNTER_COUNT == 7);
-BEELINE_STATS_ASSERT(sizeof(struct beeline_stats_header) == 192);
+BEELINE_STATS_ASSERT(sizeof(struct beeline_stats_header) == 200);
 BEELINE_STATS_ASSERT(offsetof(struct beeline_stats_header, slots_refused) == 40);
 BEELINE_STATS_ASSERT(offsetof(struct beeline_stats_header, host) == 80);
 BEELINE_STATS_ASSERT(sizeof(struct beeline_stats_event) == 24);
@@ -191,7 +207,8 @@ BEELINE_STATS_ASSERT(offsetof(struct beeline_stats_slot, sizes) == 640);
 BEELINE_STATS_ASSERT(offsetof(struct beeline_stats_slot, peer_pid) == 1152);
 BEELINE_STATS_ASSERT(offsetof(struct beeline_stats_slot, paths) == 1168);
 BEELINE_STATS_ASSERT(sizeof(struct beeline_stats_path) == 48);
-BEELINE_STATS_ASSERT(sizeof(struct beeline_stats_slot) == 1600);
+BEELINE_STATS_ASSERT(offsetof(struct beeline_stats_slot, looks) == 1584);
+BEELINE_STATS_ASSERT(sizeof(struct beeline_stats_slot) == 2368);
 
 static inline uint64_t beeline_stats_what(uint16_t kind, uint16_t rail, uint32_t arg) {
   return (uint64_t)kind | (uint64_t)rail << 16 | (uint64_t)arg << 32;

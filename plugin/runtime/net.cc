@@ -19,7 +19,8 @@ StatsSlot slot_for(const Connection& connection, SlotRole role) {
       role, device != nullptr ? device->name : connection.devices.front()->name);
   const Link& link = *connection.link;
   slot.set_peer(link.peer().host, link.peer().device,
-                {.pid = link.peer().pid, .ours = link.number(), .theirs = link.peer_number()});
+                {.pid = link.peer().pid, .ours = link.number(), .theirs = link.peer_number()},
+                link.peer().clock);
   slot.record(Event::kReady, static_cast<std::uint32_t>(connection.paths.size()));
   slot.set_state(SlotState::kReady);
   return slot;

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "common/base/clock.h"
+#include "common/base/launchers.h"
 #include "plugin/recovery/guarded.h"
 #include "plugin/transfer/recv_comm.h"
 #include "plugin/transfer/send_comm.h"
@@ -121,7 +122,7 @@ DeviceOptions device_options(const Config& config) {
 }
 
 StatsPage::Options stats_options(const Config& config) {
-  return {.directory = config.stats_dir, .shown = config.stats};
+  return {.directory = config.stats_dir, .shown = config.stats, .rank = launched_rank()};
 }
 
 ControlOptions control_options(const Config& config) {

@@ -82,10 +82,20 @@ class StatsSlot {
   }
   // For the control thread: what the connection waits for and since when, and how many requests are
   // open.
+  Wait waits_for() const noexcept { return static_cast<Wait>(shared::load(slot_->waits_for)); }
   void set_wait(Wait what, std::int64_t since_ns, std::uint64_t requests) noexcept {
     shared::store(slot_->requests, requests);
     shared::store(slot_->waits_since_ns, static_cast<std::uint64_t>(since_ns));
     shared::store(slot_->waits_for, static_cast<std::uint32_t>(what), std::memory_order_release);
+  }
+
+  // For the control thread, which is the only one to record these.
+  void record_look(Event event, std::uint32_t arg, std::uint64_t value,
+                   std::int64_t when_ns) noexcept {
+    const std::uint64_t number = shared::load(slot_->looks_claimed);
+    shared::store(slot_->looks_claimed, number + 1);
+    replace(slot_->looks[number % BEELINE_STATS_LOOKS], when_ns,
+            beeline_stats_what(static_cast<std::uint16_t>(event), 0, arg), value);
   }
 
   // For readers in this process, by shared::load(). Null if the counters of several connections
@@ -95,13 +105,15 @@ class StatsSlot {
   }
 
   // Must be called before the state becomes kReady, from which on readers use it.
-  void set_peer(std::string_view host, std::string_view device,
-                const PeerNumbers& peer = {}) noexcept {
+  void set_peer(std::string_view host, std::string_view device, const PeerNumbers& peer = {},
+                const ClockOffset& clock = {}) noexcept {
     shared::store_text(slot_->peer_host, host);
     shared::store_text(slot_->peer_device, device);
     shared::store(slot_->peer_pid, static_cast<std::uint64_t>(peer.pid));
     shared::store(slot_->number, peer.ours);
     shared::store(slot_->peer_number, peer.theirs);
+    shared::store(slot_->peer_clock_ns, clock.ahead_ns);
+    shared::store(slot_->peer_clock_error_ns, static_cast<std::uint64_t>(clock.error_ns));
   }
   // A path is up, with this device and port.
   void begin_path(std::size_t index, const std::string& device, unsigned port) noexcept {
@@ -111,10 +123,16 @@ class StatsSlot {
     shared::store_text(path.device, text);
     set_path_state(index, PathHealth::kUp);
   }
+  // The path works again, maybe with another device.
+  void restore_path(std::size_t index, const std::string& device, unsigned port) noexcept {
+    begin_path(index, device, port);
+    record(Event::kPathUp, 0, 0, static_cast<std::uint16_t>(index));
+  }
   void fail_path(std::size_t index) noexcept {
     std::uint32_t& failures = slot_->paths[index].failures;
     shared::store(failures, shared::load(failures) + 1);
     set_path_state(index, PathHealth::kDown);
+    record(Event::kPathDown, 0, 0, static_cast<std::uint16_t>(index));
   }
   void set_path_bytes(std::size_t index, std::uint64_t bytes) noexcept {
     shared::store(slot_->paths[index].bytes, bytes);
@@ -164,13 +182,12 @@ class StatsSlot {
   void record_what(std::uint64_t what, std::uint64_t value) noexcept {
     const std::uint64_t number =
         std::atomic_ref(slot_->life_claimed).fetch_add(1, std::memory_order_relaxed);
-    beeline_stats_event& event = slot_->life[number % BEELINE_STATS_LIFE_EVENTS];
-    shared::store(event.what, 0);
-    fill(event, now_ns(), what, value);
+    replace(slot_->life[number % BEELINE_STATS_LIFE_EVENTS], now_ns(), what, value);
   }
 
-  static void fill(beeline_stats_event& event, std::int64_t time_ns, std::uint64_t what,
-                   std::uint64_t value) noexcept {
+  static void replace(beeline_stats_event& event, std::int64_t time_ns, std::uint64_t what,
+                      std::uint64_t value) noexcept {
+    shared::store(event.what, 0);
     shared::store(event.time_ns, static_cast<std::uint64_t>(time_ns), std::memory_order_release);
     shared::store(event.value, value, std::memory_order_release);
     shared::store(event.what, what, std::memory_order_release);

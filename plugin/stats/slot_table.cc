@@ -14,8 +14,12 @@ void begin(beeline_stats_slot& slot, std::uint64_t id, SlotRole role, std::strin
   store(slot.state, static_cast<std::uint32_t>(SlotState::kFree), kRelease);
   for (std::uint64_t& counter : slot.counters) store(counter, 0, kRelease);
   for (beeline_stats_event& event : slot.life) store(event.what, 0, kRelease);
+  for (beeline_stats_event& event : slot.looks) store(event.what, 0, kRelease);
   for (std::uint32_t& size : slot.sizes) store(size, 0, kRelease);
   store(slot.life_claimed, 0, kRelease);
+  store(slot.looks_claimed, 0, kRelease);
+  store(slot.peer_clock_ns, 0, kRelease);
+  store(slot.peer_clock_error_ns, 0, kRelease);
   store(slot.quiet_since_ns, 0, kRelease);
   store(slot.waits_for, 0, kRelease);
   store(slot.waits_since_ns, 0, kRelease);

@@ -17,7 +17,8 @@ std::uint64_t unix_now_ns() {
 }
 
 // The magic number is written last: a reader that sees it sees the rest as well.
-void fill_header(beeline_stats_header& header, std::uint32_t slot_count, const PageOwner& owner) {
+void fill_header(beeline_stats_header& header, const StatsPage::Options& options,
+                 std::uint32_t slot_count, const PageOwner& owner) {
   using shared::store;
   store(header.version, BEELINE_STATS_VERSION);
   store(header.header_bytes, BEELINE_STATS_HEADER_BYTES);
@@ -32,6 +33,7 @@ void fill_header(beeline_stats_header& header, std::uint32_t slot_count, const P
   store(header.opened_unix_ns, unix_now_ns());
   shared::store_text(header.host, host_name());
   shared::store_text(header.build, BL_VERSION);
+  store(header.rank, options.rank ? *options.rank : UINT64_MAX);
   store(header.magic, BEELINE_STATS_MAGIC, std::memory_order_release);
 }
 
@@ -71,7 +73,9 @@ StatsPage StatsPage::open(const Options& options) {
   const PageOwner owner{pid, process_start_time(pid).value_or(0)};
   Opened opened = open_memory(options, owner);
   PageMemory& memory = opened.memory;
-  if (memory.header() != nullptr) fill_header(*memory.header(), memory.slot_count(), owner);
+  if (memory.header() != nullptr) {
+    fill_header(*memory.header(), options, memory.slot_count(), owner);
+  }
   return StatsPage(std::move(memory), std::move(opened.finding));
 }
 

@@ -26,6 +26,7 @@ class StatsPage {
     std::string directory;
     bool shown = true;  // false: other processes cannot read it
     std::uint32_t slot_count = 1024;
+    std::optional<std::uint32_t> rank = {};  // of this process in its job
   };
 
   // Never fails: if the file cannot be created, the counters are kept where only this process sees

@@ -167,7 +167,15 @@ Waiting Comm::look_at_wait(std::int64_t now_ns) noexcept {
                   .has_path = had_path_.load(std::memory_order_relaxed)},
                  now_ns);
   if (wait_.must_ask()) gate_.ask();
-  if (waiting.has_moved) stats_.set_moved(now_ns);
+  if (waiting.has_moved) {
+    stats_.set_moved(now_ns);
+    stats_.record_look(Event::kMoved, static_cast<std::uint32_t>(stats_.count(Counter::kMessages)),
+                       stats_.count(Counter::kBytes), now_ns);
+  }
+  if (waiting.what != stats_.waits_for()) {
+    stats_.record_look(Event::kWaits, static_cast<std::uint32_t>(waiting.what), waiting.requests,
+                       now_ns);
+  }
   for (std::size_t i = 0; i < path_count_; ++i) {
     stats_.set_path_bytes(
         i, path_count_ == 1 ? stats_.count(Counter::kBytes) : shared::load(paths_[i].bytes));

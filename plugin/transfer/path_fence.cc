@@ -66,7 +66,7 @@ bool Comm::join(std::size_t index, PathResources& made, std::uint32_t generation
   path.markers = 0;
   path.is_reported = false;
   path.is_up = true;
-  stats_.begin_path(index, resources.device->ibdev, resources.device->port);
+  stats_.restore_path(index, resources.device->ibdev, resources.device->port);
   on_joined(path);
   return true;
 }

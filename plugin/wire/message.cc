@@ -172,6 +172,7 @@ Bytes encode(const HelloAck& message) {
   writer.array(message.process);
   writer.text(message.host, kMaxNameBytes);
   writer.number(message.pid);
+  writer.number(message.clock_ns);
   encode(message.resume, writer);
   return make_frame(HelloAck::kType, writer.bytes());
 }
@@ -184,6 +185,7 @@ Result<HelloAck> decode<HelloAck>(ByteView body) {
   message.process = reader.array<16>();
   message.host = reader.text(kMaxNameBytes);
   message.pid = reader.number<std::uint32_t>();
+  message.clock_ns = reader.number<std::uint64_t>();
   message.resume = decode_resume_offer(reader);
   return checked(reader, std::move(message), "read a HELLO_ACK");
 }

@@ -54,6 +54,7 @@ struct HelloAck {
   ProcessId process{};
   std::string host;
   std::uint32_t pid = 0;
+  std::uint64_t clock_ns = 0;  // the sender's CLOCK_MONOTONIC as it sends
   std::optional<ResumeOffer> resume = {};
 
   bool operator==(const HelloAck&) const = default;

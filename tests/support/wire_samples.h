@@ -139,6 +139,7 @@ inline wire::HelloAck sample<wire::HelloAck>() {
           .process = counting<16>(1),
           .host = "node17",
           .pid = 4711,
+          .clock_ns = 0x0123'4567'89ab'cdef,
           .resume = sample_resume_offer()};
 }
 template <>

@@ -42,19 +42,18 @@ std::optional<EventView> load_event(const beeline_stats_event& event) {
                    beeline_stats_arg(what), value};
 }
 
-// Several threads write them, and one that was killed may have left an old event in a new one's
-// place.
-std::vector<EventView> load_life(const beeline_stats_slot& slot) {
-  constexpr std::uint64_t kPlaces = BEELINE_STATS_LIFE_EVENTS;
+// Of a ring of events, of which so many have been written. Several threads may write them, and one
+// that was killed may have left an old event in a new one's place.
+template <std::size_t N>
+std::vector<EventView> load_events(const std::uint64_t& claimed,
+                                   const beeline_stats_event (&ring)[N]) {
   std::vector<EventView> events;
-  const std::uint64_t end = shared::load(slot.life_claimed, kAcquire);
-  for (std::uint64_t number = end - std::min(end, kPlaces); number < end; ++number) {
-    const std::optional<EventView> event = load_event(slot.life[number % kPlaces]);
-    if (event && shared::load(slot.life_claimed, kAcquire) <= number + kPlaces)
-      events.push_back(*event);
+  const std::uint64_t end = shared::load(claimed, kAcquire);
+  for (std::uint64_t number = end - std::min<std::uint64_t>(end, N); number < end; ++number) {
+    const std::optional<EventView> event = load_event(ring[number % N]);
+    if (event && shared::load(claimed, kAcquire) <= number + N) events.push_back(*event);
   }
-  std::stable_sort(events.begin(), events.end(),
-                   [](const EventView& a, const EventView& b) { return a.time_ns < b.time_ns; });
+  std::ranges::stable_sort(events, {}, &EventView::time_ns);
   return events;
 }
 
@@ -89,7 +88,11 @@ SlotView copy_slot(const beeline_stats_slot& slot) {
       .number = shared::load(slot.number, kAcquire),
       .peer_number = shared::load(slot.peer_number, kAcquire),
       .paths = load_paths(slot),
+      .peer_clock = {.ahead_ns = shared::load(slot.peer_clock_ns, kAcquire),
+                     .error_ns = static_cast<std::int64_t>(
+                         shared::load(slot.peer_clock_error_ns, kAcquire))},
       .life = {},
+      .looks = {},
       .sizes = {},
   };
   for (size_t i = 0; i < BEELINE_STATS_COUNTER_COUNT; ++i) {
@@ -99,7 +102,8 @@ SlotView copy_slot(const beeline_stats_slot& slot) {
 }
 
 void add_history(SlotView& view, const beeline_stats_slot& slot) {
-  view.life = load_life(slot);
+  view.life = load_events(slot.life_claimed, slot.life);
+  view.looks = load_events(slot.looks_claimed, slot.looks);
   for (const std::uint32_t& size : slot.sizes) view.sizes.push_back(shared::load(size, kAcquire));
 }
 
@@ -155,6 +159,13 @@ std::uint64_t PageReader::pid() const noexcept { return header().pid; }
 std::uint64_t PageReader::start_time() const noexcept { return header().start_time; }
 std::string PageReader::host() const { return load_text(header().host); }
 std::string PageReader::build() const { return load_text(header().build); }
+std::optional<std::uint32_t> PageReader::rank() const noexcept {
+  const std::uint64_t rank = header().rank;
+  if (rank > UINT32_MAX) return std::nullopt;
+  return static_cast<std::uint32_t>(rank);
+}
+std::uint64_t PageReader::opened_ns() const noexcept { return header().opened_ns; }
+std::uint64_t PageReader::opened_unix_ns() const noexcept { return header().opened_unix_ns; }
 std::uint64_t PageReader::slots_refused() const noexcept {
   return shared::load(header().slots_refused);
 }

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "common/base/clock.h"
 #include "common/base/result.h"
 #include "include/beeline/stats_page.h"
 #include "plugin/stats/words.h"
@@ -50,7 +51,9 @@ struct SlotView {
   std::uint32_t number;
   std::uint32_t peer_number;
   std::vector<PathView> paths;       // without those that there are not
+  ClockOffset peer_clock;            // of the peer's host
   std::vector<EventView> life;       // oldest first
+  std::vector<EventView> looks;      // the same
   std::vector<std::uint32_t> sizes;  // by number of the message, modulo their count
 
   std::uint64_t operator[](Counter counter) const {
@@ -69,6 +72,10 @@ class PageReader {
   std::uint64_t start_time() const noexcept;
   std::string host() const;
   std::string build() const;
+  std::optional<std::uint32_t> rank() const noexcept;
+  // The same moment by the clock of its host, which its times are by, and as unix time.
+  std::uint64_t opened_ns() const noexcept;
+  std::uint64_t opened_unix_ns() const noexcept;
   std::uint64_t slots_refused() const noexcept;
   std::uint32_t slots_used() const noexcept;
 

@@ -2,7 +2,6 @@
 #include "tools/pages/processes.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -12,7 +11,6 @@
 
 #include "plugin/stats/process_identity.h"
 #include "plugin/stats/sweep.h"
-#include "tools/cli/launchers.h"
 
 namespace beeline::pages {
 namespace {
@@ -35,21 +33,6 @@ Life life_of(const PageOwner& owner) {
     case 'X': return Life::kEnded;
     default: return Life::kRuns;
   }
-}
-
-std::optional<int> rank_of(std::int64_t pid) {
-  const std::string environ = '\0' + read_proc(pid, "environ");
-  for (const tools::Launcher& launcher : tools::kLaunchers) {
-    const std::string name = '\0' + std::string(launcher.rank) + '=';
-    const std::size_t at = environ.find(name);
-    if (at == std::string::npos) continue;
-    int rank = 0;
-    const char* const from = environ.c_str() + at + name.size();
-    const char* const end = from + std::char_traits<char>::length(from);
-    const auto [parsed, error] = std::from_chars(from, end, rank);
-    if (error == std::errc() && parsed == end) return rank;
-  }
-  return std::nullopt;
 }
 
 std::vector<SlotView> open_connections(const PageReader& page) {
@@ -92,7 +75,7 @@ Outcome<Processes> read_processes(const std::string& directory) {
     processes.all.push_back({.pid = owner->pid,
                              .host = page->host(),
                              .life = life,
-                             .rank = life == Life::kEnded ? std::nullopt : rank_of(owner->pid),
+                             .rank = page->rank(),
                              .connections = open_connections(*page)});
   }
   std::ranges::sort(processes.all, {}, &Process::pid);

@@ -23,8 +23,8 @@ struct Process {
   std::int64_t pid = 0;
   std::string host;
   Life life = Life::kRuns;
-  std::optional<int> rank = {};       // as its launcher has set it
-  std::vector<SlotView> connections;  // those that are not closed
+  std::optional<std::uint32_t> rank = {};  // as its launcher has set it
+  std::vector<SlotView> connections;       // those that are not closed
 };
 
 // Where the plugin puts its pages: BEELINE_STATS_DIR, or else /dev/shm.

@@ -37,7 +37,8 @@ std::shared_ptr<CommLink> Channel::make_link(std::uint32_t ours, std::uint32_t t
                                              std::shared_ptr<ControlMailbox> mailbox) {
   const std::vector<const Device*> devices = devices_of(paths);
   auto link = std::make_shared<CommLink>(
-      PeerName{.host = peer_.host, .pid = peer_.pid, .device = peer_devices_of(paths)},
+      PeerName{
+          .host = peer_.host, .pid = peer_.pid, .device = peer_devices_of(paths), .clock = clock_},
       CommNumbers{.channel = id_, .ours = ours, .theirs = theirs}, devices, outbox_,
       std::move(mailbox), resume_.has_value());
   links_.add(link);

@@ -45,6 +45,7 @@ struct Introduced {
   ProcessName peer;
   Direction direction = Direction::kDialed;
   std::optional<ResumeTerms> resume;  // none: the channel ends when it is lost
+  ClockOffset clock = {};             // of the peer, measured by the end that has dialed
   wire::FrameSplitter input;          // may hold messages that came behind the introduction
 };
 
@@ -60,6 +61,7 @@ class Channel {
       : id_(id),
         peer_(std::move(introduced.peer)),
         direction_(introduced.direction),
+        clock_(introduced.clock),
         born_ns_(now_ns()),
         resume_(std::move(introduced.resume)),
         input_(std::move(introduced.input)),
@@ -125,6 +127,7 @@ class Channel {
   const std::uint64_t id_;
   const ProcessName peer_;
   const Direction direction_;
+  const ClockOffset clock_;
   const std::int64_t born_ns_;
   const std::optional<ResumeTerms> resume_;
   wire::FrameSplitter input_;

@@ -20,6 +20,15 @@ constexpr std::int64_t kLongestPauseNs = 500 * kNsPerMs;
 // The wait for the peer's own dial, which has precedence.
 constexpr std::int64_t kDuplicatePauseNs = 300 * kNsPerMs;
 
+// The peer has read its clock between the two times. It is as likely to have done so at any time
+// between them. The values are the peer's, and may be any.
+ClockOffset clock_offset(std::int64_t asked_ns, std::uint64_t peers_ns, std::int64_t answered_ns) {
+  const std::int64_t half = (answered_ns - asked_ns + 1) / 2;
+  const std::uint64_t ahead = peers_ns - static_cast<std::uint64_t>(asked_ns + half);
+  return {.ahead_ns = static_cast<std::int64_t>(ahead),
+          .error_ns = std::max<std::int64_t>(half, 1)};
+}
+
 }  // namespace
 
 Dialer::~Dialer() {
@@ -105,6 +114,7 @@ void Dialer::on_connected(Dials::iterator it) {
                           .listener = dial.target.handle.listener,
                           .token = dial.target.handle.token,
                           .resume = dial.offer};
+  dial.hello_ns = now_ns();
   // The send buffer of a new socket has room for all of it.
   const Result<std::size_t> sent = send_some(dial.fd.get(), wire::encode(hello));
   if (!sent) return on_failure(it, sent.error());
@@ -154,6 +164,7 @@ void Dialer::on_hello_ack(Dials::iterator it, const wire::HelloAck& ack) {
                         .peer = {.id = ack.process, .host = ack.host, .pid = ack.pid},
                         .direction = Direction::kDialed,
                         .resume = resume_terms(dial.offer, ack.resume),
+                        .clock = clock_offset(dial.hello_ns, ack.clock_ns, now_ns()),
                         .input = std::move(dial.input)};
   poller_->remove(dial.fd.get(), dial.key);
   introduced.fd = std::move(dial.fd);

@@ -48,6 +48,7 @@ class Dialer {
     DialTarget target;
     std::optional<wire::ResumeOffer> offer;  // in HELLO
     wire::FrameSplitter input;
+    std::int64_t hello_ns = 0;  // when HELLO was sent
     std::string last_error;
     std::int64_t first_failure_ns = 0;
     std::int64_t pause_ns = 0;

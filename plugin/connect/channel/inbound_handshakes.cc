@@ -198,6 +198,7 @@ void InboundHandshakes::on_hello(std::uint64_t id, const wire::Hello& hello) {
                            .process = self_->id,
                            .host = self_->host,
                            .pid = self_->pid,
+                           .clock_ns = static_cast<std::uint64_t>(now_ns()),
                            .resume = hello.resume ? events_->make_resume_offer() : std::nullopt};
   // The send buffer of a new socket has room for all of it.
   static_cast<void>(send_some(fd, wire::encode(ack)));

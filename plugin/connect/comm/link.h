@@ -13,6 +13,7 @@
 #include <optional>
 #include <string>
 
+#include "common/base/clock.h"
 #include "common/base/problem.h"
 #include "plugin/connect/comm/path_mail.h"
 #include "plugin/connect/comm/waiting.h"
@@ -25,6 +26,7 @@ struct PeerName {
   std::string host;
   std::int64_t pid = 0;
   std::string device;  // the ibdev's name and ":port"
+  ClockOffset clock = {};
 
   // "h1 (pid 4711) softnic0:1"
   std::string text() const {

@@ -19,8 +19,8 @@
 #include <sstream>
 
 #include "common/base/clock.h"
+#include "common/base/launchers.h"
 #include "tools/cli/host_name.h"
-#include "tools/cli/launchers.h"
 #include "tools/doctor/peers/launch.h"
 #include "tools/doctor/peers/member.h"
 #include "tools/perf/rendezvous_socket.h"
@@ -73,7 +73,7 @@ std::string ranks_text(const std::set<int>& ranks) {
 }  // namespace
 
 Outcome<Place> place_of_this_process() {
-  for (const tools::Launcher& launcher : tools::kLaunchers) {
+  for (const Launcher& launcher : kLaunchers) {
     const std::optional<int> rank = number_in(launcher.rank);
     const std::optional<int> ranks = number_in(launcher.ranks);
     if (!rank || !ranks) continue;
