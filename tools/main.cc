@@ -12,6 +12,7 @@
 #include "tools/hang/command.h"
 #include "tools/nccl/table.h"
 #include "tools/perf/command.h"
+#include "tools/replay/command.h"
 #include "tools/top/command.h"
 #include "tools/topo/command.h"
 
@@ -36,6 +37,7 @@ int main(int argc, char** argv) {
     beeline::topo::add_command(line);
     beeline::doctor::add_command(line);
     beeline::hang::add_command(line);
+    beeline::replay::add_command(line);
     return line.run(argc, argv);
   } catch (const std::exception& error) {  // e.g. out of memory in a library
     return beeline::tools::print_error(beeline::tools::describe(error));

@@ -63,6 +63,11 @@ void Subcommand::add_each(const char* name, std::vector<std::string>& values, co
       ->allow_extra_args(false);  // or a positional argument after it would be taken for a value
 }
 
+void Subcommand::add_rest(const char* name, std::vector<std::string>& values, const char* help,
+                          const char* value_word) {
+  set_value_word(place(app_.add_option(name, values, help)), value_word)->take_all();
+}
+
 void Subcommand::add_list(const char* name, std::vector<std::string>& values, const char* help,
                           const char* value_words) {
   constexpr int kMost = 100'000;

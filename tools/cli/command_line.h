@@ -36,6 +36,9 @@ class Subcommand {
   // May be given several times, with one value each.
   void add_each(const char* name, std::vector<std::string>& values, const char* help,
                 const char* value_word = nullptr);
+  // All positional arguments that are left; there may be none.
+  void add_rest(const char* name, std::vector<std::string>& values, const char* help,
+                const char* value_word = nullptr);
   // An option with two or more values.
   void add_list(const char* name, std::vector<std::string>& values, const char* help,
                 const char* value_words = nullptr);

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/replay/recordings.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+
+#include "plugin/stats/sweep.h"
+
+namespace beeline::replay {
+
+std::string Recording::name() const {
+  const std::string process = fmt::format("pid {} on {}", pid, host);
+  return rank ? fmt::format("rank {} ({})", *rank, process) : process;
+}
+
+std::string Recording::short_name() const { return rank ? fmt::format("rank {}", *rank) : name(); }
+
+const Recording* peer_of(const SlotView& connection, std::span<const Recording> recordings) {
+  const auto peer = std::ranges::find_if(recordings, [&](const Recording& recording) {
+    return recording.host == connection.peer_host &&
+           static_cast<std::uint64_t>(recording.pid) == connection.peer_pid;
+  });
+  return peer == recordings.end() ? nullptr : &*peer;
+}
+
+Outcome<Recording> read_recording(const std::string& path) {
+  const Result<PageReader> page = PageReader::open(path);
+  if (!page) return fail(path + ": " + describe(page.error()));
+  Recording recording = {.path = path,
+                         .host = page->host(),
+                         .build = page->build(),
+                         .pid = static_cast<std::int64_t>(page->pid()),
+                         .rank = page->rank(),
+                         .opened_ns = static_cast<std::int64_t>(page->opened_ns()),
+                         .opened_unix_ns = static_cast<std::int64_t>(page->opened_unix_ns())};
+  for (std::uint32_t i = 0; i < page->slots_used(); ++i) {
+    std::optional<SlotView> slot = page->slot(i);
+    if (slot && slot->state != SlotState::kFree) recording.connections.push_back(*std::move(slot));
+  }
+  std::ranges::sort(recording.connections, {}, &SlotView::id);
+  return recording;
+}
+
+Outcome<Recordings> read_recordings_in(const std::string& directory) {
+  std::error_code error;
+  std::filesystem::directory_iterator files(directory, error);
+  if (error) return fail("cannot read " + directory + ": " + error.message());
+  Recordings recordings;
+  for (const auto& file : files) {
+    if (!parse_page_file_name(file.path().filename().string())) continue;
+    if (Outcome<Recording> recording = read_recording(file.path().string())) {
+      recordings.all.push_back(*std::move(recording));
+    } else {
+      ++recordings.unreadable;
+    }
+  }
+  std::ranges::sort(recordings.all, {},
+                    [](const Recording& it) { return std::pair(it.host, it.pid); });
+  return recordings;
+}
+
+}  // namespace beeline::replay
