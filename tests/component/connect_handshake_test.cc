@@ -19,6 +19,11 @@ TEST_CASE_METHOD(TwoPlanes, "connect: both ends get queue pairs that work",
   CHECK(comm.sender->link->peer().device == "softnic0:1");
   CHECK(comm.receiver->link->peer().device == "softnic1:1");
   CHECK(comm.receiver->link->peer().pid == getpid());
+  // Both are on this host. The end that has dialed has measured it.
+  const ClockOffset clock = comm.sender->link->peer().clock;
+  CHECK(clock.error_ns > 0);
+  CHECK(std::abs(clock.ahead_ns) <= clock.error_ns);
+  CHECK(comm.receiver->link->peer().clock.error_ns == 0);
   prove_write(*comm.receiver, *comm.sender);
 }
 

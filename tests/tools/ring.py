@@ -28,8 +28,10 @@ CULPRIT = 2
 class Ring:
     """Four ranks, of which one may hang in a way of its own."""
 
-    def __init__(self, folder, way="plays", **environment):
+    def __init__(self, folder, way="plays", begin=(), **environment):
+        """`begin` starts the command of each rank; {rank} in it is the rank."""
         self.folder = pathlib.Path(folder)
+        self.begin = begin
         pages = self.folder / "pages"
         pages.mkdir()
         self.environment = {**os.environ, "BEELINE_STATS_DIR": str(pages), "NCCL_SOCKET_IFNAME": "lo",
@@ -41,7 +43,8 @@ class Ring:
         root = pathlib.Path(os.environ["BEELINE_SYSFS_ROOT"]).parent / f"h{rank}"
         environment = {**self.environment, "RANK": str(rank), "WORLD_SIZE": str(RANKS), "SOFTNIC_HOST": f"h{rank}",
                        "BEELINE_SYSFS_ROOT": str(root)}
-        return subprocess.Popen([HANG_RANK, str(self.folder), PLUGIN, way], env=environment, stderr=self.log)
+        begin = [word.format(rank=rank) for word in self.begin]
+        return subprocess.Popen([*begin, HANG_RANK, str(self.folder), PLUGIN, way], env=environment, stderr=self.log)
 
     def end(self):
         for rank in self.ranks:

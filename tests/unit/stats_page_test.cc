@@ -244,6 +244,52 @@ TEST_CASE("stats: a receiver shows which messages it awaits, and since when noth
   CHECK(view.quiet_since_ns == 4711);
 }
 
+TEST_CASE("stats: the newest looks are kept, and are gone in the next connection",
+          "[unit][stats]") {
+  const StatsDir dir;
+  StatsPage page = StatsPage::open({.directory = dir.path(), .slot_count = 1, .rank = 7});
+  StatsSlot slot = page.acquire(SlotRole::kSend, "a");
+  constexpr std::uint32_t kLooks = BEELINE_STATS_LOOKS + 5;
+  for (std::uint32_t i = 1; i <= kLooks; ++i) {
+    slot.record_look(Event::kMoved, i, i * std::uint64_t{1000}, 100 + i);
+  }
+  slot.record_look(Event::kWaits, static_cast<std::uint32_t>(Wait::kCredit), 3, 500);
+  slot.set_peer("n2", "b", {}, {.ahead_ns = -5, .error_ns = 9});
+  const SlotView view = view_of(page, 0);
+  REQUIRE(view.looks.size() == BEELINE_STATS_LOOKS);
+  CHECK(view.looks.front().arg == 7);
+  CHECK(view.looks.front().value == 7000);
+  CHECK(view.looks.front().time_ns == 107);
+  CHECK(view.looks.back().event == Event::kWaits);
+  CHECK(view.looks.back().arg == BEELINE_WAIT_CREDIT);
+  CHECK(view.life.empty());
+  CHECK(view.peer_clock.ahead_ns == -5);
+  CHECK(view.peer_clock.error_ns == 9);
+  CHECK(PageReader::open(page.path())->rank() == 7);
+  slot.close();
+  const StatsSlot next = page.acquire(SlotRole::kSend, "b");
+  CHECK(view_of(page, 0).looks.empty());
+  CHECK(view_of(page, 0).peer_clock.error_ns == 0);
+}
+
+TEST_CASE("stats: a path that fails and comes back is recorded", "[unit][stats]") {
+  const StatsDir dir;
+  StatsPage page = StatsPage::open({.directory = dir.path()});
+  StatsSlot slot = page.acquire(SlotRole::kSend, "a");
+  slot.begin_path(1, "mlx5_1", 1);
+  slot.fail_path(1);
+  slot.restore_path(1, "mlx5_3", 2);
+  const SlotView view = view_of(page, 0);
+  REQUIRE(view.life.size() == 2);
+  CHECK(view.life[0].event == Event::kPathDown);
+  CHECK(view.life[1].event == Event::kPathUp);
+  CHECK(view.life[1].rail == 1);
+  REQUIRE(view.paths.size() == 1);
+  CHECK(view.paths[0].device == "mlx5_3:2");
+  CHECK(view.paths[0].failures == 1);
+  CHECK(PageReader::open(page.path())->rank() == std::nullopt);
+}
+
 TEST_CASE("stats: fresh slots are used first, then the one closed longest ago", "[unit][stats]") {
   const StatsDir dir;
   StatsPage page = StatsPage::open({.directory = dir.path(), .slot_count = 3});

@@ -81,8 +81,8 @@ void add_command(tools::CommandLine& line) {
               "The directory of the statistics pages (default: BEELINE_STATS_DIR, or /dev/shm)",
               "FOLDER");
   command.set_footer(
-      "The page of a process that was killed or has failed stays for about an hour, or until 64 "
-      "newer ones are there. Copy it from each host to see all of a job.");
+      "The page of a process that was killed or has failed stays for about an hour, or until "
+      "newer ones take 16 MiB. Copy it from each host to see all of a job.");
 }
 
 }  // namespace beeline::replay
