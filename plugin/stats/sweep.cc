@@ -25,6 +25,7 @@ namespace {
 
 constexpr std::string_view kNamePrefix = "beeline-";
 constexpr mode_t kStamped = 0400;
+constexpr std::size_t kBlockBytes = 512;  // of st_blocks
 
 // Removes a number from the front of the text. False if it has a sign or is not a number.
 template <class T>
@@ -56,6 +57,7 @@ std::int64_t age_ns(const struct stat& file) {
 struct DeadPage {
   std::string name;
   std::int64_t age_ns;
+  std::size_t bytes;  // of memory that it takes: the file is sparse
 };
 
 std::optional<DeadPage> sweep_one(int directory, const char* name, std::int64_t kept_ns) {
@@ -65,22 +67,30 @@ std::optional<DeadPage> sweep_one(int directory, const char* name, std::int64_t 
   if (!fd || ::fstat(fd.get(), &file) != 0 || !is_our_page(fd.get(), file)) return std::nullopt;
   // Its owner may be alive in another container that shares this directory, with other process ids.
   if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) return std::nullopt;
+  const std::size_t bytes = static_cast<std::size_t>(file.st_blocks) * kBlockBytes;
   if ((file.st_mode & 07777) != kStamped) {
     if (::futimens(fd.get(), nullptr) == 0) static_cast<void>(::fchmod(fd.get(), kStamped));
-    return DeadPage{name, 0};
+    return DeadPage{name, 0, bytes};
   }
-  if (age_ns(file) < kept_ns) return DeadPage{name, age_ns(file)};
+  if (age_ns(file) < kept_ns) return DeadPage{name, age_ns(file), bytes};
   ::unlinkat(directory, name, 0);
   return std::nullopt;
 }
 
-void remove_oldest(int directory, std::vector<DeadPage>& dead) {
-  if (dead.size() <= kMaxDeadPages) return;
-  const auto first_old = dead.begin() + kMaxDeadPages;
-  std::ranges::nth_element(dead, first_old, {}, &DeadPage::age_ns);
-  for (auto page = first_old; page != dead.end(); ++page) {
-    ::unlinkat(directory, page->name.c_str(), 0);
+// Returns how many stay.
+std::size_t remove_oldest(int directory, std::vector<DeadPage> dead) {
+  std::ranges::sort(dead, {}, &DeadPage::age_ns);
+  std::size_t kept = 0;
+  std::size_t bytes = 0;
+  for (const DeadPage& page : dead) {
+    bytes += page.bytes;
+    if (kept < kMaxDeadPages && bytes <= kMaxDeadBytes) {
+      ++kept;
+    } else {
+      ::unlinkat(directory, page.name.c_str(), 0);
+    }
   }
+  return kept;
 }
 
 }  // namespace
@@ -113,8 +123,7 @@ std::size_t sweep_dead_pages(const std::string& directory, std::int64_t kept_ns)
     if (page) dead.push_back(*std::move(page));
     if (++looks == kMaxPagesPerSweep) break;
   }
-  remove_oldest(::dirfd(open.get()), dead);
-  return std::min(dead.size(), kMaxDeadPages);
+  return remove_oldest(::dirfd(open.get()), std::move(dead));
 }
 
 }  // namespace beeline

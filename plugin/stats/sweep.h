@@ -24,8 +24,10 @@ std::optional<PageOwner> parse_page_file_name(std::string_view name);
 // A dead process's page may show why it died, so it is kept for a while.
 inline constexpr std::int64_t kDeadPageLifetimeNs = 3600 * kNsPerSec;
 
-// A sweep keeps at most this many dead pages: the newest of those that it has examined.
+// A sweep keeps at most this many dead pages, and this much memory of them: the newest of those
+// that it has examined. Containers often have only 64 MiB in /dev/shm, which running jobs need.
 inline constexpr std::size_t kMaxDeadPages = 64;
+inline constexpr std::size_t kMaxDeadBytes = std::size_t{16} << 20;
 // A sweep examines at most this many dead pages, so that init stays fast. Later sweeps examine the
 // rest.
 inline constexpr std::size_t kMaxPagesPerSweep = 200;

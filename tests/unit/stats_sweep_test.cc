@@ -231,6 +231,21 @@ TEST_CASE("sweep: of many dead pages the newest stay, and one sweep looks at a p
   CHECK(exists(dir.path(page_file_name({kNobody.pid, 7}))));
 }
 
+TEST_CASE("sweep: dead pages take a limited amount of memory", "[unit][stats]") {
+  const StatsDir dir;
+  constexpr std::uint64_t kPages = 5;
+  constexpr auto kBytes = static_cast<off_t>(kMaxDeadBytes * 15 / 16 / (kPages - 1));
+  for (std::uint64_t start = 0; start < kPages; ++start) {
+    const std::string path = leave_page(dir, page_file_name({kNobody.pid, start}));
+    const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+    REQUIRE(::posix_fallocate(fd.get(), 0, kBytes) == 0);
+    REQUIRE(::chmod(path.c_str(), 0400) == 0);
+    if (start == 2) make_old(path);
+  }
+  CHECK(sweep_dead_pages(dir.path(), INT64_MAX) == kPages - 1);
+  CHECK_FALSE(exists(dir.path(page_file_name({kNobody.pid, 2}))));
+}
+
 TEST_CASE("sweep: other files stay", "[unit][stats]") {
   const StatsDir dir;
   const auto swept = [&dir](const std::string& path) {
