@@ -47,8 +47,8 @@ void destroy(std::byte* memory) noexcept {
 template <class End>
 void close_end(Comm& comm) noexcept {
   auto& end = static_cast<Guarded<End>&>(comm);
+  Runtime::instance().rail_traffic().on_closing(end);
   end.close();
-  Runtime::instance().rail_traffic().on_closed(end);
   std::byte* const memory = reinterpret_cast<std::byte*>(&end);
   Runtime::instance().control().take_back(CommMemory(memory, {.destroy = destroy<Guarded<End>>}));
 }

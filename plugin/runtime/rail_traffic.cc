@@ -24,7 +24,7 @@ void RailTraffic::on_made() noexcept {
   ++open_;
 }
 
-void RailTraffic::on_closed(const Comm& comm) noexcept {
+void RailTraffic::on_closing(const Comm& comm) noexcept {
   const std::lock_guard lock(mutex_);
   try {
     count(comm);
@@ -32,13 +32,19 @@ void RailTraffic::on_closed(const Comm& comm) noexcept {
   } catch (const std::exception&) {
     // Out of memory for a line in the log.
   }
-  if (--open_ != 0) return;
+  if (--open_ == 0) forget();
+}
+
+void RailTraffic::forget() noexcept {
+  closed_ = 0;
+  path_failures_ = 0;
   sent_.clear();
   received_.clear();
 }
 
 void RailTraffic::count(const Comm& comm) {
-  if (comm.paths().size() == 1) return;
+  ++closed_;
+  path_failures_ += comm.path_failures();
   Shares& shares = comm.role() == Role::kSend ? sent_ : received_;
   for (std::size_t i = 0; i < comm.paths().size(); ++i) {
     const std::uint64_t bytes = comm.bytes_of_path(i);
@@ -54,7 +60,13 @@ void RailTraffic::log() const {
   const std::string received = text("received", received_);
   if (sent.empty() && received.empty()) return;
   const char* const between = sent.empty() || received.empty() ? "" : "; ";
-  BL_INFO(kLogNet, "rails: %s%s%s", sent.c_str(), between, received.c_str());
+  const std::string failures =
+      path_failures_ == 0 ? "" : "; paths that failed: " + std::to_string(path_failures_);
+  const std::string closed = closed_ == 1
+                                 ? "the connection is closed"
+                                 : "all " + std::to_string(closed_) + " connections are closed";
+  BL_INFO(kLogNet, "%s: %s%s%s%s", closed.c_str(), sent.c_str(), between, received.c_str(),
+          failures.c_str());
 }
 
 std::string RailTraffic::text(const char* direction, const Shares& shares) {

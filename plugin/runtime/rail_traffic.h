@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Counts what each rail has carried, for one line in the log when the last connection is closed.
-// Only comms with several paths count: the others leave no choice of rails.
 // Threads: any. It is not used while data moves.
 #pragma once
 
@@ -18,8 +17,8 @@ namespace beeline {
 class RailTraffic {
  public:
   void on_made() noexcept;
-  // After the comm's last request. Logs if no comm is left.
-  void on_closed(const Comm& comm) noexcept;
+  // After the comm's last request, while its counters are still there. Logs if it is the last comm.
+  void on_closing(const Comm& comm) noexcept;
 
   // The traffic of one rail in one direction.
   struct Share {
@@ -34,9 +33,12 @@ class RailTraffic {
  private:
   void count(const Comm& comm);
   void log() const;
+  void forget() noexcept;
 
   std::mutex mutex_;
   std::size_t open_ = 0;
+  std::size_t closed_ = 0;
+  std::uint64_t path_failures_ = 0;
   Shares sent_;
   Shares received_;
 };

@@ -134,6 +134,12 @@ class StatsSlot {
     set_path_state(index, PathHealth::kDown);
     record(Event::kPathDown, 0, 0, static_cast<std::uint16_t>(index));
   }
+  // Of all paths.
+  std::uint64_t path_failures() const noexcept {
+    std::uint64_t failures = 0;
+    for (const beeline_stats_path& path : slot_->paths) failures += shared::load(path.failures);
+    return failures;
+  }
   void set_path_bytes(std::size_t index, std::uint64_t bytes) noexcept {
     shared::store(slot_->paths[index].bytes, bytes);
   }

@@ -176,10 +176,7 @@ Waiting Comm::look_at_wait(std::int64_t now_ns) noexcept {
     stats_.record_look(Event::kWaits, static_cast<std::uint32_t>(waiting.what), waiting.requests,
                        now_ns);
   }
-  for (std::size_t i = 0; i < path_count_; ++i) {
-    stats_.set_path_bytes(
-        i, path_count_ == 1 ? stats_.count(Counter::kBytes) : shared::load(paths_[i].bytes));
-  }
+  for (std::size_t i = 0; i < path_count_; ++i) stats_.set_path_bytes(i, bytes_of_path(i));
   stats_.set_wait(waiting.what, waiting.since_ns, waiting.requests);
   return waiting;
 }

@@ -77,8 +77,16 @@ class Comm : private LinkUser {
   // The buffers that NCCL registers. The first call allocates.
   std::shared_ptr<RegisteredBuffers> buffers();
 
-  // Moved by this path so far. Counted only if there are several.
-  std::uint64_t bytes_of_path(std::size_t index) const noexcept { return paths_[index].bytes; }
+  // Moved by this path so far. For any thread. 0 if the comm is not in the statistics page and has
+  // one path only.
+  std::uint64_t bytes_of_path(std::size_t index) const noexcept {
+    if (path_count_ > 1) return shared::load(paths_[index].bytes);
+    return stats_.is_shown() ? stats_.count(Counter::kBytes) : 0;
+  }
+  // How often paths of the comm have failed. 0 if it is not in the statistics page.
+  std::uint64_t path_failures() const noexcept {
+    return stats_.is_shown() ? stats_.path_failures() : 0;
+  }
   // Bytes per nanosecond that this path carries, as measured. 0: not known.
   virtual double rate_of_path(std::size_t /*index*/) const noexcept { return 0; }
 

@@ -29,7 +29,8 @@ struct RefusedAt {
 
 // The line that says what each rail has carried names all devices but this one.
 void must_have_used_all_but(const std::string& device) {
-  const std::vector<std::string> lines = find_log_lines(NCCL_LOG_INFO, {"rails: sent "});
+  const std::vector<std::string> lines =
+      find_log_lines(NCCL_LOG_INFO, {"connections are closed: sent "});
   BL_MUST(lines.size() == 1);
   for (const std::string& other : fabric_facts().devices) {
     const bool is_named = lines.front().find(other + " port 1 ") != std::string::npos;
