@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "plugin/checks/kinds.h"
+#include "tools/cli/text_width.h"
 #include "topology/render/utf8.h"
 
 namespace beeline::doctor {
@@ -67,32 +68,12 @@ std::string verdict(const std::vector<Finding>& findings) {
   return text;
 }
 
-// Breaks a text into lines at blanks, the second and later ones indented.
-std::string wrapped(const std::string& text, std::size_t indent) {
-  std::string all;
-  std::size_t column = indent;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = std::min(text.find(' ', at), text.size());
-    const std::size_t length = end - at;
-    if (column > indent && column + 1 + length > kWidth) {
-      all += "\n" + std::string(indent, ' ');
-      column = indent;
-    } else if (column > indent) {
-      all += ' ';
-      ++column;
-    }
-    all += text.substr(at, length);
-    column += length;
-    at = end + 1;
-  }
-  return all;
-}
-
 std::string row(const char* title, const std::string& text, bool is_command = false) {
   if (text.empty()) return {};
   const std::string clean = printable(text);
   // A command must stay on one line, to be pasted.
-  return fmt::format("         {:<6}{}\n", title, is_command ? clean : wrapped(clean, 15));
+  return fmt::format("         {:<6}{}\n", title,
+                     is_command ? clean : tools::wrapped(clean, 15, kWidth));
 }
 
 // One paragraph for all findings of a kind: what was seen, each on a line, then the rest once. A
@@ -103,7 +84,7 @@ std::string paragraph(std::span<const Finding> findings) {
   for (const Finding& finding : findings) {
     const bool is_first = &finding == &first;
     text += fmt::format("{:<8} {}{}\n", is_first ? word_of(finding.severity) : "",
-                        wrapped(printable(finding.fact), 9),
+                        tools::wrapped(printable(finding.fact), 9, kWidth),
                         is_first ? fmt::format("  [{}]", finding.id) : "");
   }
   if (first.severity == Severity::kUnknown) return text;
@@ -139,7 +120,8 @@ std::string healthy_areas(const std::vector<Finding>& findings) {
       healthy += (healthy.empty() ? "" : ", ") + std::string(kind.id);
     }
     if (healthy.empty()) continue;
-    text += fmt::format("OK       {}\n         {}\n", area, wrapped("not found: " + healthy, 9));
+    text += fmt::format("OK       {}\n         {}\n", area,
+                        tools::wrapped("not found: " + healthy, 9, kWidth));
   }
   return text;
 }

@@ -9,6 +9,7 @@
 
 #include "tools/cli/exit_status.h"
 #include "tools/cli/output_file.h"
+#include "tools/cli/text_width.h"
 #include "tools/pages/processes.h"
 #include "tools/replay/text.h"
 #include "tools/replay/trace.h"
@@ -41,7 +42,10 @@ Outcome<void> replay(const Options& options) {
   const std::vector<Recording>& recordings = read_ones.all;
   const std::vector<Placement> placements = place_clocks(recordings);
   const std::vector<Entry> timeline = timeline_of(recordings, placements);
-  const Story story = {.recordings = recordings, .placements = placements, .timeline = timeline};
+  const Story story = {.recordings = recordings,
+                       .placements = placements,
+                       .timeline = timeline,
+                       .width = tools::output_width()};
   fmt::print(stderr, "{}", pages::remark_on(read_ones.unreadable));
   if (!options.trace.empty()) {
     BL_TRY(tools::write_output(options.trace, trace_of(story)));

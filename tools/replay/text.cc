@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tools/cli/text_width.h"
 #include "tools/replay/messages.h"
 
 namespace beeline::replay {
@@ -13,6 +14,7 @@ namespace {
 
 // Of the runs of messages of one size. More are rarely of use, and the trace has all of them.
 constexpr std::size_t kMostRuns = 6;
+constexpr std::size_t kTimeColumns = 17;  // with two blanks behind it
 
 const SlotView& slot_of(const Entry& entry, const Story& story) {
   return story.recordings[entry.process].connections[entry.connection];
@@ -39,11 +41,13 @@ std::string heading(const Story& story) {
 }
 
 std::string title_of(const SlotView& slot, const Story& story) {
-  std::string text = fmt::format(
-      "  {}\n    {}: {} messages, {}; {} completions, {} buffers granted\n",
-      name_of(slot, story.recordings),
+  const std::string state = fmt::format(
+      "{}: {} messages, {}; {} completions, {} buffers granted",
       beeline_stats_state_text(static_cast<std::uint32_t>(slot.state)), slot[Counter::kMessages],
       bytes_text(slot[Counter::kBytes]), slot[Counter::kCompletions], slot[Counter::kGrants]);
+  std::string text =
+      fmt::format("  {}\n    {}\n", tools::wrapped(name_of(slot, story.recordings), 4, story.width),
+                  tools::wrapped(state, 6, story.width));
   for (const PathView& path : slot.paths) {
     if (slot.paths.size() == 1 && path.failures == 0) break;
     text += fmt::format("    path {}: {}, {}, failed {} times\n", path.device,
@@ -75,7 +79,8 @@ std::string text_by_connection(const Story& story) {
       text += title_of(recording.connections[c], story);
       for (const Entry& entry : story.timeline) {
         if (entry.process != p || entry.connection != c) continue;
-        text += fmt::format("    {}  {}\n", time_text(entry.unix_ns), text_of(entry));
+        text += fmt::format("    {}  {}\n", time_text(entry.unix_ns),
+                            tools::wrapped(text_of(entry), 4 + kTimeColumns, story.width));
       }
       text += messages_of(recording.connections[c]);
     }
@@ -89,12 +94,14 @@ std::string text_by_time(const Story& story) {
     const Recording& recording = story.recordings[entry.process];
     const SlotView& slot = slot_of(entry, story);
     const Recording* const peer = peer_of(slot, story.recordings);
-    text +=
-        fmt::format("{}  {:<8} {} {} {:<8}  {}\n", time_text(entry.unix_ns), recording.short_name(),
-                    slot.device, slot.role == SlotRole::kSend ? "->" : "<-",
-                    peer != nullptr ? peer->short_name()
-                                    : fmt::format("{}:{}", slot.peer_host, slot.peer_device),
-                    text_of(entry));
+    const std::string peer_name = peer != nullptr
+                                      ? peer->short_name()
+                                      : fmt::format("{}:{}", slot.peer_host, slot.peer_device);
+    const std::string line =
+        fmt::format("{:<8} {} {} {:<8}  {}", recording.short_name(), slot.device,
+                    slot.role == SlotRole::kSend ? "->" : "<-", peer_name, text_of(entry));
+    text += fmt::format("{}  {}\n", time_text(entry.unix_ns),
+                        tools::wrapped(line, kTimeColumns, story.width));
   }
   return text;
 }

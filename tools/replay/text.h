@@ -17,6 +17,7 @@ struct Story {
   std::span<const Recording> recordings;
   std::span<const Placement> placements;
   std::span<const Entry> timeline;
+  std::size_t width = 100;  // columns of text
 };
 
 // By process and connection.
