@@ -109,7 +109,8 @@
   X(13, PATH_DOWN, kPathDown, "path down")           /* of this rail */                  \
   X(14, PATH_UP, kPathUp, "path up again")           /* of this rail */                  \
   X(15, MOVED, kMoved, "moved")                      /* [messages modulo 2^32, bytes] */ \
-  X(16, WAITS, kWaits, "waits for")                  /* [what: see below, open requests] */
+  X(16, WAITS, kWaits, "waits for") /* [what: see above, since when], and in place       \
+                                       of the rail: open requests */
 
 #define BEELINE_STATS_COUNTER_(number, name, cc_name, text) BEELINE_COUNTER_##name = (number),
 #define BEELINE_STATS_STATE_(number, name, cc_name, text) BEELINE_STATE_##name = (number),

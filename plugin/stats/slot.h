@@ -90,12 +90,12 @@ class StatsSlot {
   }
 
   // For the control thread, which is the only one to record these.
-  void record_look(Event event, std::uint32_t arg, std::uint64_t value,
-                   std::int64_t when_ns) noexcept {
+  void record_look(Event event, std::uint32_t arg, std::uint64_t value, std::int64_t when_ns,
+                   std::uint16_t rail = 0) noexcept {
     const std::uint64_t number = shared::load(slot_->looks_claimed);
     shared::store(slot_->looks_claimed, number + 1);
     replace(slot_->looks[number % BEELINE_STATS_LOOKS], when_ns,
-            beeline_stats_what(static_cast<std::uint16_t>(event), 0, arg), value);
+            beeline_stats_what(static_cast<std::uint16_t>(event), rail, arg), value);
   }
 
   // For readers in this process, by shared::load(). Null if the counters of several connections

@@ -173,8 +173,10 @@ Waiting Comm::look_at_wait(std::int64_t now_ns) noexcept {
                        stats_.count(Counter::kBytes), now_ns);
   }
   if (waiting.what != stats_.waits_for()) {
-    stats_.record_look(Event::kWaits, static_cast<std::uint32_t>(waiting.what), waiting.requests,
-                       now_ns);
+    stats_.record_look(
+        Event::kWaits, static_cast<std::uint32_t>(waiting.what),
+        static_cast<std::uint64_t>(waiting.since_ns), now_ns,
+        static_cast<std::uint16_t>(std::min<std::uint64_t>(waiting.requests, UINT16_MAX)));
   }
   for (std::size_t i = 0; i < path_count_; ++i) stats_.set_path_bytes(i, bytes_of_path(i));
   stats_.set_wait(waiting.what, waiting.since_ns, waiting.requests);

@@ -14,31 +14,45 @@
 namespace beeline::replay {
 namespace {
 
+// `before`: the last look, or kWaits in place of kMoved if the connection has waited since.
+Moved moved_between(const EventView& before, const EventView& now) {
+  const auto ns = static_cast<std::int64_t>(now.time_ns - before.time_ns);
+  return {.ns = before.event == Event::kMoved ? ns : std::min(ns, kNsPerSec),
+          .messages = now.arg - before.arg,  // modulo 2^32
+          .bytes = now.value - before.value};
+}
+
 void add_connection(std::vector<Entry>& entries, const SlotView& slot, Entry entry,
                     std::int64_t shift_ns) {
   const auto add = [&](const EventView& event) {
     entry.event = event;
-    entry.unix_ns = static_cast<std::int64_t>(event.time_ns + static_cast<std::uint64_t>(shift_ns));
+    const auto place = [&](std::uint64_t ns) {
+      return static_cast<std::int64_t>(ns + static_cast<std::uint64_t>(shift_ns));
+    };
+    entry.seen_ns = place(event.time_ns);
+    const bool begins = event.event == Event::kWaits && event.value != 0;
+    entry.unix_ns = place(begins ? std::min(event.value, event.time_ns) : event.time_ns);
     entries.push_back(entry);
   };
-  for (const EventView& event : slot.life) add(event);
+  std::uint64_t begin_ns = slot.opened_ns;
+  for (const EventView& event : slot.life) {
+    if (event.event == Event::kReady) begin_ns = event.time_ns;
+    add(event);
+  }
   // The first look of a connection that is younger than the ring counts from its beginning.
   std::optional<EventView> last;
   if (slot.looks.size() < BEELINE_STATS_LOOKS) {
-    last = EventView{
-        .time_ns = slot.opened_ns, .event = Event::kMoved, .rail = 0, .arg = 0, .value = 0};
+    last = EventView{.time_ns = begin_ns, .event = Event::kMoved, .rail = 0, .arg = 0, .value = 0};
   }
   for (const EventView& event : slot.looks) {
     entry.moved.reset();
     if (event.event == Event::kMoved) {
-      if (last) {
-        entry.moved = Moved{.ns = static_cast<std::int64_t>(event.time_ns - last->time_ns),
-                            .messages = event.arg - last->arg,  // modulo 2^32
-                            .bytes = event.value - last->value};
-      }
+      if (last) entry.moved = moved_between(*last, event);
       last = event;
     } else if (last) {
-      last->time_ns = event.time_ns;  // nothing has moved until then
+      // Looks that see nothing are not recorded: it has moved within the second before the next
+      // one.
+      last->event = event.event;
     }
     add(event);
   }

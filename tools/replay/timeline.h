@@ -23,7 +23,8 @@ struct Moved {
 };
 
 struct Entry {
-  std::int64_t unix_ns = 0;    // on the common time line
+  std::int64_t unix_ns = 0;    // on the common time line; of a wait, when it has begun
+  std::int64_t seen_ns = 0;    // the same, and of a wait, when it was noticed
   std::size_t process = 0;     // in the list that was given
   std::size_t connection = 0;  // of that process
   EventView event = {};        // with the time of its process

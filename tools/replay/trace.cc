@@ -15,6 +15,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr std::size_t kMostConnections = 100'000;  // of a process: more than a page has
+
 // Times in the trace count from its first event, since a double does not hold unix time exactly.
 class Trace {
  public:
@@ -22,16 +24,19 @@ class Trace {
     if (!story.timeline.empty()) {
       start_ns_ = story.timeline.front().unix_ns;
       for (const Entry& entry : story.timeline) {
+        end_ns_ = std::max(end_ns_, entry.seen_ns);
         if (entry.moved) start_ns_ = std::min(start_ns_, entry.unix_ns - entry.moved->ns);
       }
-      end_ns_ = story.timeline.back().unix_ns;
     }
   }
 
   std::string text() {
     name_rows();
     for (const Entry& entry : story_.timeline) add(entry);
-    for (const auto& [row, wait] : waits_) add_wait(row, wait, end_ns_);
+    for (const auto& [row, wait] : waits_) {
+      add_wait(row, wait, end_ns_);
+      last_ns_[row] = end_ns_;
+    }
     for (std::size_t p = 0; p < story_.recordings.size(); ++p) {
       for (std::size_t c = 0; c < story_.recordings[p].connections.size(); ++c) add_last(p, c);
     }
@@ -57,30 +62,52 @@ class Trace {
     return story_.recordings[row.first].connections[row.second];
   }
 
-  // Viewers take numbers of processes and threads as keys: those of hosts may be the same.
+  // Numbers of processes on different hosts may be the same, so the trace has numbers of its own. A
+  // viewer takes a thread whose number is that of its process for the main thread.
   Json event(const char* phase, std::string name, const Row& row) const {
-    return {
-        {"ph", phase}, {"name", std::move(name)}, {"pid", row.first + 1}, {"tid", row.second + 1}};
+    const std::size_t process = row.first + 1;
+    return {{"ph", phase},
+            {"name", std::move(name)},
+            {"pid", process},
+            {"tid", process * kMostConnections + row.second + 1}};
+  }
+
+  void describe(const char* what, const char* key, Json value, const Row& row) {
+    Json metadata = event("M", what, row);
+    metadata["args"] = {{key, std::move(value)}};
+    events_.push_back(std::move(metadata));
+  }
+
+  // Viewers show about 28 characters of a name.
+  std::string row_name(const SlotView& slot) const {
+    const Recording* const peer = peer_of(slot, story_.recordings);
+    return fmt::format("{} {} ({})", slot.role == SlotRole::kSend ? "to" : "from",
+                       peer != nullptr ? peer->short_name()
+                                       : fmt::format("{}:{}", slot.peer_host, slot.peer_device),
+                       slot.device);
   }
 
   void name_rows() {
     for (std::size_t p = 0; p < story_.recordings.size(); ++p) {
-      Json process = event("M", "process_name", {p, 0});
-      process["args"] = {{"name", story_.recordings[p].name()}};
-      events_.push_back(std::move(process));
-      for (std::size_t c = 0; c < story_.recordings[p].connections.size(); ++c) {
-        Json thread = event("M", "thread_name", {p, c});
-        thread["args"] = {{"name", name_of(slot({p, c}), story_.recordings)}};
-        events_.push_back(std::move(thread));
+      const Recording& recording = story_.recordings[p];
+      describe("process_name", "name", recording.name(), {p, 0});
+      describe("process_sort_index", "sort_index", recording.rank.value_or(p), {p, 0});
+      for (std::size_t c = 0; c < recording.connections.size(); ++c) {
+        const bool receives = recording.connections[c].role == SlotRole::kReceive;
+        describe("thread_name", "name", row_name(recording.connections[c]), {p, c});
+        describe("thread_sort_index", "sort_index", (receives ? kMostConnections : 0) + c, {p, c});
       }
     }
   }
 
+  // A slice that touches the next one or an instant is drawn within it. So it is shorter by a
+  // nanosecond at each end.
   void add_slice(std::string name, const Row& row, std::int64_t from_ns, std::int64_t to_ns,
                  Json args) {
+    if (to_ns - from_ns <= 2) return;
     Json slice = event("X", std::move(name), row);
-    slice["ts"] = us(from_ns);
-    slice["dur"] = static_cast<double>(std::max<std::int64_t>(to_ns - from_ns, 0)) / 1e3;
+    slice["ts"] = us(from_ns + 1);
+    slice["dur"] = static_cast<double>(to_ns - from_ns - 2) / 1e3;
     slice["args"] = std::move(args);
     events_.push_back(std::move(slice));
   }
@@ -91,14 +118,16 @@ class Trace {
 
   void add(const Entry& entry) {
     const Row row = {entry.process, entry.connection};
+    last_ns_[row] = entry.seen_ns;
     const bool is_wait = entry.event.event == Event::kWaits;
     if (is_wait || entry.event.event == Event::kMoved || entry.event.event == Event::kClosed) {
-      if (auto wait = waits_.extract(row)) add_wait(row, wait.mapped(), entry.unix_ns);
+      const std::int64_t moving_ns = entry.moved ? entry.moved->ns : 0;
+      if (auto wait = waits_.extract(row)) add_wait(row, wait.mapped(), entry.unix_ns - moving_ns);
     }
     if (is_wait) {
       if (entry.event.arg == static_cast<std::uint32_t>(Wait::kNothing)) return;
       waits_[row] = {
-          .since_ns = entry.unix_ns, .name = text_of(entry), .requests = entry.event.value};
+          .since_ns = entry.unix_ns, .name = text_of(entry), .requests = entry.event.rail};
       return;
     }
     if (entry.event.event == Event::kMoved) {
@@ -113,23 +142,23 @@ class Trace {
 
   void add_moved(const Row& row, const Entry& entry) {
     const Moved& moved = *entry.moved;
-    const double seconds = static_cast<double>(moved.ns) / 1e9;
-    const double rate = seconds > 0 ? static_cast<double>(moved.bytes) / 1e9 / seconds : 0;
-    add_slice(fmt::format("{}, {:.2f} GB/s", bytes_text(moved.bytes), rate), row,
+    const double seconds = static_cast<double>(std::max<std::int64_t>(moved.ns, 1)) / 1e9;
+    const auto rate = static_cast<std::uint64_t>(static_cast<double>(moved.bytes) / seconds);
+    add_slice(fmt::format("{} ({}/s)", bytes_text(moved.bytes), bytes_text(rate)), row,
               entry.unix_ns - moved.ns, entry.unix_ns,
               {{"messages", moved.messages}, {"bytes", moved.bytes}});
   }
 
-  // What was under way at the end.
+  // What was under way when the connection was last seen to do anything.
   void add_last(std::size_t process, std::size_t connection) {
     const Row row = {process, connection};
     Json runs = Json::array();
     for (const MessageRun& run : last_messages(slot(row))) runs.push_back(text_of(run));
     if (runs.empty()) return;
     Json instant = event("i", "last messages", row);
-    instant["ts"] = us(end_ns_);
+    instant["ts"] = us(last_ns_[row] + kNsPerUs);
     instant["s"] = "t";
-    instant["args"] = {{"messages", std::move(runs)}};
+    instant["args"] = {{"last_messages", std::move(runs)}};
     events_.push_back(std::move(instant));
   }
 
@@ -137,6 +166,7 @@ class Trace {
   std::int64_t start_ns_ = 0;
   std::int64_t end_ns_ = 0;
   std::map<Row, OpenWait> waits_;
+  std::map<Row, std::int64_t> last_ns_;  // the last event of each
   Json events_ = Json::array();
 };
 

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/hang/snapshot.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <string_view>
+
+namespace beeline::hang {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using pages::Life;
+
+constexpr std::string_view kKind = "beeline-hang";
+constexpr int kSnapshotVersion = 1;
+constexpr std::array kLives = {std::pair(Life::kRuns, "runs"), std::pair(Life::kStopped, "stopped"),
+                               std::pair(Life::kEnded, "ended")};
+
+// 0 stands for never.
+std::uint64_t ago(std::uint64_t time_ns, std::int64_t now_ns) {
+  const auto now = static_cast<std::uint64_t>(now_ns);
+  return time_ns == 0 || time_ns > now ? 0 : std::max<std::uint64_t>(now - time_ns, 1);
+}
+
+std::uint64_t time_from(std::uint64_t ago_ns, std::int64_t now_ns) {
+  const auto now = static_cast<std::uint64_t>(now_ns);
+  return ago_ns == 0 || ago_ns >= now ? 0 : now - ago_ns;
+}
+
+Json json_of(const SlotView& slot, std::int64_t now_ns) {
+  return {{"number", slot.number},
+          {"peer_number", slot.peer_number},
+          {"role", static_cast<std::uint32_t>(slot.role)},
+          {"state", static_cast<std::uint32_t>(slot.state)},
+          {"device", slot.device},
+          {"peer_host", slot.peer_host},
+          {"peer_pid", slot.peer_pid},
+          {"peer_device", slot.peer_device},
+          {"waits_for", static_cast<std::uint32_t>(slot.waits_for)},
+          {"waits_ns", ago(slot.waits_since_ns, now_ns)},
+          {"requests", slot.requests},
+          {"moved_ns_ago", ago(slot.moved_ns, now_ns)}};
+}
+
+// The file may come from anybody. Bytes that could control a terminal become question marks.
+std::string text_from(const Json& json) {
+  auto text = json.get<std::string>();
+  std::ranges::replace_if(
+      text, [](char c) { return c < 0x20 || c >= 0x7f; }, '?');
+  return text;
+}
+
+SlotView slot_from(const Json& json, std::int64_t now_ns) {
+  SlotView slot = {};
+  slot.number = json.at("number");
+  slot.peer_number = json.at("peer_number");
+  slot.role = static_cast<SlotRole>(json.at("role").get<std::uint32_t>());
+  slot.state = static_cast<SlotState>(json.at("state").get<std::uint32_t>());
+  slot.device = text_from(json.at("device"));
+  slot.peer_host = text_from(json.at("peer_host"));
+  slot.peer_pid = json.at("peer_pid");
+  slot.peer_device = text_from(json.at("peer_device"));
+  slot.waits_for = static_cast<Wait>(json.at("waits_for").get<std::uint32_t>());
+  slot.waits_since_ns = time_from(json.at("waits_ns"), now_ns);
+  slot.requests = json.at("requests");
+  slot.moved_ns = time_from(json.at("moved_ns_ago"), now_ns);
+  return slot;
+}
+
+Life life_from(const std::string& text) {
+  for (const auto& [life, name] : kLives) {
+    if (text == name) return life;
+  }
+  throw std::runtime_error("no process " + text);
+}
+
+pages::Process process_from(const Json& json, std::int64_t now_ns) {
+  pages::Process process;
+  process.pid = json.at("pid");
+  process.host = text_from(json.at("host"));
+  process.life = life_from(json.at("life"));
+  if (json.contains("rank")) process.rank = json["rank"].get<std::uint32_t>();
+  for (const Json& connection : json.at("connections")) {
+    process.connections.push_back(slot_from(connection, now_ns));
+  }
+  return process;
+}
+
+}  // namespace
+
+std::string snapshot_of(const pages::Processes& processes, std::int64_t now_ns) {
+  Json document = {{"kind", kKind},
+                   {"version", kSnapshotVersion},
+                   {"unreadable", processes.unreadable},
+                   {"processes", Json::array()}};
+  for (const pages::Process& process : processes.all) {
+    Json json = {{"pid", process.pid}, {"host", process.host}};
+    for (const auto& [life, name] : kLives) {
+      if (process.life == life) json["life"] = name;
+    }
+    if (process.rank) json["rank"] = *process.rank;
+    json["connections"] = Json::array();
+    for (const SlotView& slot : process.connections) {
+      json["connections"].push_back(json_of(slot, now_ns));
+    }
+    document["processes"].push_back(std::move(json));
+  }
+  return document.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+Outcome<pages::Processes> read_snapshot(const std::string& path, std::int64_t now_ns) {
+  std::ifstream file(path);
+  if (!file) return fail("cannot read " + path);
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  try {
+    const Json document = Json::parse(text);
+    if (document.at("kind") != kKind || document.at("version") != kSnapshotVersion) {
+      throw std::runtime_error("another kind of file, or another version");
+    }
+    pages::Processes processes;
+    processes.unreadable = document.at("unreadable");
+    for (const Json& process : document.at("processes")) {
+      processes.all.push_back(process_from(process, now_ns));
+    }
+    return processes;
+  } catch (const std::exception& error) {
+    return fail(
+        fmt::format("{} is not a file that this version of beeline hang --save has written: {}",
+                    path, error.what()));
+  }
+}
+
+}  // namespace beeline::hang
