@@ -35,14 +35,12 @@ Life life_of(const PageOwner& owner) {
   }
 }
 
-std::vector<SlotView> open_connections(const PageReader& page) {
-  std::vector<SlotView> connections;
+void read_connections(const PageReader& page, Process& process) {
   for (std::uint32_t i = 0; i < page.slots_used(); ++i) {
     std::optional<SlotView> slot = page.brief_slot(i);
-    const bool is_open = slot && slot->state != SlotState::kFree && slot->closed_ns == 0;
-    if (is_open) connections.push_back(*std::move(slot));
+    if (!slot || slot->state == SlotState::kFree) continue;
+    (slot->closed_ns == 0 ? process.connections : process.closed).push_back(*std::move(slot));
   }
-  return connections;
 }
 
 }  // namespace
@@ -72,11 +70,16 @@ Outcome<Processes> read_processes(const std::string& directory) {
       continue;
     }
     const Life life = life_of(*owner);
-    processes.all.push_back({.pid = owner->pid,
-                             .host = page->host(),
-                             .life = life,
-                             .rank = page->rank(),
-                             .connections = open_connections(*page)});
+    Process& process = processes.all.emplace_back(Process{
+        .pid = owner->pid,
+        .start_time = owner->start_time,
+        .host = page->host(),
+        .life = life,
+        .rank = page->rank(),
+        .connections = {},
+        .slots_refused = page->slots_refused(),
+    });
+    read_connections(*page, process);
   }
   std::ranges::sort(processes.all, {}, &Process::pid);
   return processes;

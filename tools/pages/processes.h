@@ -21,10 +21,13 @@ enum class Life : std::uint8_t {
 
 struct Process {
   std::int64_t pid = 0;
+  std::uint64_t start_time = 0;  // with the pid, it names the process for ever
   std::string host;
   Life life = Life::kRuns;
   std::optional<std::uint32_t> rank = {};  // as its launcher has set it
   std::vector<SlotView> connections;       // those that are not closed
+  std::vector<SlotView> closed = {};       // until another connection needs their place in the page
+  std::uint64_t slots_refused = 0;         // connections that the page does not show
 };
 
 // Where the plugin puts its pages: BEELINE_STATS_DIR, or else /dev/shm.

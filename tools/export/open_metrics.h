@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the connections that are open do at this moment.
+#pragma once
+
+#include "tools/export/exposition.h"
+#include "tools/export/metrics.h"
+
+namespace beeline::exporter {
+
+void add_open_connections(Exposition& out, const State& state);
+
+}  // namespace beeline::exporter
