@@ -24,17 +24,27 @@ inline constexpr std::array kLaunchers = {
     Launcher{"SLURM_PROCID", "SLURM_NTASKS"},
 };
 
-// The rank of this process.
-inline std::optional<std::uint32_t> launched_rank() noexcept {
+inline std::optional<std::uint32_t> launched_number(const char* variable) noexcept {
+  const char* const text = std::getenv(variable);
+  if (text == nullptr) return std::nullopt;
+  const std::string_view digits = text;
+  std::uint32_t number = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  if (error != std::errc() || end != digits.data() + digits.size()) return std::nullopt;
+  return number;
+}
+
+struct LaunchedAs {
+  std::optional<std::uint32_t> rank = {};   // of this process
+  std::optional<std::uint32_t> ranks = {};  // of the job, of which the same launcher has told
+};
+inline LaunchedAs launched_as() noexcept {
   for (const Launcher& launcher : kLaunchers) {
-    const char* const text = std::getenv(launcher.rank);
-    if (text == nullptr) continue;
-    const std::string_view digits = text;
-    std::uint32_t rank = 0;
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), rank);
-    if (error == std::errc() && end == digits.data() + digits.size()) return rank;
+    if (const auto rank = launched_number(launcher.rank)) {
+      return {.rank = rank, .ranks = launched_number(launcher.ranks)};
+    }
   }
-  return std::nullopt;
+  return {};
 }
 
 }  // namespace beeline

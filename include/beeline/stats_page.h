@@ -27,6 +27,12 @@
  * about once a second, and records a connection only if it has moved, or begins or ends to wait. So
  * the newest ones tell how the connection ran before it stood still.
  *
+ * Connections that are not made: a connect() that is under way has a slot in state CONNECTING,
+ * which becomes that of the connection. If it fails, the slot's state is FAILED, and its last event
+ * is FAILED with the error. A connection that has failed keeps this state when it is closed: what
+ * is open has a `closed_ns` of 0. A listener has a slot (role LISTEN) once accept() has waited
+ * there for about a second. It is no connection.
+ *
  * Messages: the size of message number n, counted from 0 in the order of the receives, is at n
  * modulo the length of `sizes`. A sender has put it there when `messages` is above n, and a
  * receiver when `grants` is above n: first BEELINE_STATS_UNDER_WAY, then the size that has arrived.
@@ -70,23 +76,28 @@
   X(3, FAILED, kFailed, "failed")             \
   X(4, CLOSED, kClosed, "closed")
 
-#define BEELINE_STATS_ROLES(X) \
-  X(1, SEND, kSend, "send")    \
-  X(2, RECEIVE, kReceive, "receive")
+#define BEELINE_STATS_ROLES(X)       \
+  X(1, SEND, kSend, "send")          \
+  X(2, RECEIVE, kReceive, "receive") \
+  X(3, LISTEN, kListen, "listen")
 
 /* What a connection waits for. Looked at about once a second.
  *   CREDIT: a sender, while the peer has posted no receive.
  *   DATA: a receiver, while the peer has sent nothing.
  *   ACKNOWLEDGMENT: a sender whose data is on the way.
  *   TEST: requests are open, and the application calls nothing for them.
- *   PATH: all paths have failed, and none works again yet. */
+ *   PATH: all paths have failed, and none works again yet.
+ *   CONNECT: connect() is called again and again, and the connection is not made.
+ *   ACCEPT: a listener, while accept() is called again and again and finds nothing. */
 #define BEELINE_STATS_WAITS(X)                                            \
   X(0, NOTHING, kNothing, "nothing")                                      \
   X(1, CREDIT, kCredit, "a receive of the peer")                          \
   X(2, DATA, kData, "data from the peer")                                 \
   X(3, ACKNOWLEDGMENT, kAcknowledgment, "the acknowledgment of its data") \
   X(4, TEST, kTest, "a test by its own application")                      \
-  X(5, PATH, kPath, "a path that works")
+  X(5, PATH, kPath, "a path that works")                                  \
+  X(6, CONNECT, kConnect, "the connection to be made")                    \
+  X(7, ACCEPT, kAccept, "a connection to accept")
 
 /* A path of a connection. */
 #define BEELINE_STATS_PATHS 8
@@ -103,7 +114,7 @@
   X(6, COMPLETION_ERROR, kCompletionError, "completion error") /* [status, vendor's] */  \
   X(8, PEER_BYE, kPeerBye, "peer said bye")                    /* [-, last sequence] */  \
   X(9, PEER_DIED, kPeerDied, "peer died")                                                \
-  X(10, FAILED, kFailed, "failed") /* [kind of error] */                                 \
+  X(10, FAILED, kFailed, "failed") /* [kind of error, errno] */                          \
   X(11, CLOSED, kClosed, "closed")                                                       \
   X(12, TRUNCATION, kTruncation, "first truncation") /* [size kept, size sent] */        \
   X(13, PATH_DOWN, kPathDown, "path down")           /* of this rail */                  \
@@ -145,7 +156,11 @@ struct beeline_stats_header {
   uint64_t opened_unix_ns;
   char host[64];
   char build[48];
-  uint64_t rank; /* as the launcher has set it; UINT64_MAX: it has set none */
+  uint64_t rank;  /* as the launcher has set it; UINT64_MAX: it has set none */
+  uint64_t ranks; /* how many there are in the job; the same */
+  /* A random number by which others find the process that they connect to: see `peer_identity`. 0:
+   * it has neither listened nor connected yet. */
+  uint64_t identity;
 };
 
 struct beeline_stats_event {
@@ -163,12 +178,12 @@ struct beeline_stats_path {
 
 struct beeline_stats_slot {
   uint32_t generation;
-  uint32_t state;
-  uint64_t id; /* number of the connection in the process, from 1 */
+  uint32_t state; /* FAILED stays when the slot is closed */
+  uint64_t id;    /* number of the connection in the process, from 1 */
   uint32_t role;
   uint32_t waits_for;
   uint64_t opened_ns;
-  uint64_t closed_ns;
+  uint64_t closed_ns; /* 0: open */
   uint64_t life_claimed;
   uint64_t waits_since_ns; /* 0: it waits for nothing */
   uint64_t requests;       /* that are open, if it waits */
@@ -176,12 +191,13 @@ struct beeline_stats_slot {
   uint64_t counters[7];
   uint64_t quiet_since_ns; /* tests have found nothing since then; 0: no test has looked yet */
   char device[32];
-  char peer_host[64]; /* known from state READY on */
+  char peer_host[64]; /* in state CONNECTING, cut to 16 letters */
   char peer_device[32];
   struct beeline_stats_event life[BEELINE_STATS_LIFE_EVENTS];
   uint32_t sizes[BEELINE_STATS_SIZES]; /* of the last messages, in bytes */
   /* The other end is in process `peer_pid` of `peer_host`, in the slot whose two numbers are these
-   * in the opposite order. Valid from state READY on. */
+   * in the opposite order. Valid from state READY on. Before, `peer_pid` is 0, and `peer_number` is
+   * that of the listener. Of a listener, `number` is its own. */
   uint64_t peer_pid;
   uint32_t number;
   uint32_t peer_number;
@@ -193,11 +209,12 @@ struct beeline_stats_slot {
   uint64_t peer_clock_error_ns;
   uint64_t looks_claimed;
   struct beeline_stats_event looks[BEELINE_STATS_LOOKS];
-  uint64_t padding[2];
+  uint64_t peer_identity; /* of the process that this end has connected to; 0: unknown */
+  uint64_t padding[1];
 };
 
 BEELINE_STATS_ASSERT(BEELINE_STATS_COUNTER_COUNT == 7);
-BEELINE_STATS_ASSERT(sizeof(struct beeline_stats_header) == 200);
+BEELINE_STATS_ASSERT(sizeof(struct beeline_stats_header) == 216);
 BEELINE_STATS_ASSERT(offsetof(struct beeline_stats_header, slots_refused) == 40);
 BEELINE_STATS_ASSERT(offsetof(struct beeline_stats_header, host) == 80);
 BEELINE_STATS_ASSERT(sizeof(struct beeline_stats_event) == 24);

@@ -122,7 +122,11 @@ DeviceOptions device_options(const Config& config) {
 }
 
 StatsPage::Options stats_options(const Config& config) {
-  return {.directory = config.stats_dir, .shown = config.stats, .rank = launched_rank()};
+  const LaunchedAs launched = launched_as();
+  return {.directory = config.stats_dir,
+          .shown = config.stats,
+          .rank = launched.rank,
+          .ranks = launched.ranks};
 }
 
 ControlOptions control_options(const Config& config) {

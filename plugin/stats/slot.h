@@ -115,6 +115,10 @@ class StatsSlot {
     shared::store(slot_->peer_clock_ns, clock.ahead_ns);
     shared::store(slot_->peer_clock_error_ns, static_cast<std::uint64_t>(clock.error_ns));
   }
+  // By which the peer's page is found before anything else is known of the peer.
+  void set_peer_identity(std::uint64_t identity) noexcept {
+    shared::store(slot_->peer_identity, identity);
+  }
   // A path is up, with this device and port.
   void begin_path(std::size_t index, const std::string& device, unsigned port) noexcept {
     beeline_stats_path& path = slot_->paths[index];

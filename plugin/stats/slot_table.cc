@@ -34,6 +34,7 @@ void begin(beeline_stats_slot& slot, std::uint64_t id, SlotRole role, std::strin
   store(slot.peer_pid, 0, kRelease);
   store(slot.number, 0, kRelease);
   store(slot.peer_number, 0, kRelease);
+  store(slot.peer_identity, 0, kRelease);
   store(slot.closed_ns, 0, kRelease);
   store(slot.opened_ns, static_cast<std::uint64_t>(now_ns()), kRelease);
   store(slot.id, id, kRelease);
@@ -84,10 +85,14 @@ bool SlotTable::has_failed() const noexcept {
 
 void SlotTable::release(beeline_stats_slot* slot) noexcept {
   const std::lock_guard lock(mutex_);
-  if (is_failed(*slot)) closed_one_failed_ = true;
-  shared::store(slot->closed_ns, static_cast<std::uint64_t>(now_ns()));
-  shared::store(slot->state, static_cast<std::uint32_t>(SlotState::kClosed),
-                std::memory_order_release);
+  shared::store(slot->waits_for, static_cast<std::uint32_t>(Wait::kNothing));
+  shared::store(slot->closed_ns, static_cast<std::uint64_t>(now_ns()), std::memory_order_release);
+  if (is_failed(*slot)) {
+    closed_one_failed_ = true;  // its state stays: that it was closed later tells nothing
+  } else {
+    shared::store(slot->state, static_cast<std::uint32_t>(SlotState::kClosed),
+                  std::memory_order_release);
+  }
   const auto index = static_cast<std::uint32_t>(slot - memory_.slot(0));
   closed_[closed_in_++ % closed_.size()] = index;
 }

@@ -26,7 +26,8 @@ class StatsPage {
     std::string directory;
     bool shown = true;  // false: other processes cannot read it
     std::uint32_t slot_count = 1024;
-    std::optional<std::uint32_t> rank = {};  // of this process in its job
+    std::optional<std::uint32_t> rank = {};   // of this process in its job
+    std::optional<std::uint32_t> ranks = {};  // of the job
   };
 
   // Never fails: if the file cannot be created, the counters are kept where only this process sees
@@ -38,6 +39,11 @@ class StatsPage {
   // `device` is the local device's name.
   StatsSlot acquire(SlotRole role, std::string_view device) noexcept {
     return slots_.acquire(role, device);
+  }
+
+  // By which the peers of this process know it. For any thread.
+  void set_identity(std::uint64_t identity) noexcept {
+    if (memory_.header() != nullptr) shared::store(memory_.header()->identity, identity);
   }
 
   // For the end of the process. The page of a process with a failed connection stays, to be

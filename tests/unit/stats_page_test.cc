@@ -45,6 +45,20 @@ TEST_CASE("stats: the header says whose page it is", "[unit][stats]") {
   CHECK(reader.host() == host_name());
   CHECK_FALSE(reader.build().empty());
   CHECK(reader.slots_used() == 0);
+  CHECK_FALSE(reader.rank());
+  CHECK_FALSE(reader.ranks());
+  CHECK(reader.identity() == 0);
+}
+
+TEST_CASE("stats: the header has the rank, the number of ranks, and a number for the peers",
+          "[unit][stats]") {
+  const StatsDir dir;
+  StatsPage page = StatsPage::open({.directory = dir.path(), .rank = 3, .ranks = 8});
+  page.set_identity(4711);
+  const PageReader reader = reader_of(page);
+  CHECK(reader.rank() == 3);
+  CHECK(reader.ranks() == 8);
+  CHECK(reader.identity() == 4711);
 }
 
 TEST_CASE(
@@ -101,6 +115,30 @@ TEST_CASE("stats: a connection is shown from its start to its end", "[unit][stat
   CHECK(view.state == SlotState::kClosed);
   CHECK(view.closed_ns >= view.opened_ns);
   CHECK(view.peer_host == "node7");
+}
+
+TEST_CASE("stats: a connection that has failed is shown as failed when it is closed",
+          "[unit][stats]") {
+  const StatsDir dir;
+  StatsPage page = StatsPage::open({.directory = dir.path(), .slot_count = 1});
+  StatsSlot slot = page.acquire(SlotRole::kSend, "mlx5_0");
+  slot.set_peer_identity(77);
+  slot.set_wait(Wait::kConnect, 1000, 0);
+  CHECK(view_of(page, 0).peer_identity == 77);
+  slot.record(Event::kFailed, 3);
+  slot.set_state(SlotState::kFailed);
+  slot.close();
+  SlotView view = view_of(page, 0);
+  CHECK(view.state == SlotState::kFailed);
+  CHECK(view.closed_ns >= view.opened_ns);
+  CHECK(view.waits_for == Wait::kNothing);
+  CHECK(view.life.back().arg == 3);
+  slot = page.acquire(SlotRole::kListen, "mlx5_0");  // the place is free all the same
+  view = view_of(page, 0);
+  CHECK(view.role == SlotRole::kListen);
+  CHECK(view.state == SlotState::kConnecting);
+  CHECK(view.closed_ns == 0);
+  CHECK(view.peer_identity == 0);
 }
 
 TEST_CASE("stats: at the end of a process the file is removed, unless a connection has failed",

@@ -87,6 +87,7 @@ SlotView copy_slot(const beeline_stats_slot& slot) {
       .peer_pid = shared::load(slot.peer_pid, kAcquire),
       .number = shared::load(slot.number, kAcquire),
       .peer_number = shared::load(slot.peer_number, kAcquire),
+      .peer_identity = shared::load(slot.peer_identity, kAcquire),
       .paths = load_paths(slot),
       .peer_clock = {.ahead_ns = shared::load(slot.peer_clock_ns, kAcquire),
                      .error_ns = static_cast<std::int64_t>(
@@ -164,6 +165,12 @@ std::optional<std::uint32_t> PageReader::rank() const noexcept {
   if (rank > UINT32_MAX) return std::nullopt;
   return static_cast<std::uint32_t>(rank);
 }
+std::optional<std::uint32_t> PageReader::ranks() const noexcept {
+  const std::uint64_t ranks = header().ranks;
+  if (ranks == 0 || ranks > UINT32_MAX) return std::nullopt;
+  return static_cast<std::uint32_t>(ranks);
+}
+std::uint64_t PageReader::identity() const noexcept { return shared::load(header().identity); }
 std::uint64_t PageReader::opened_ns() const noexcept { return header().opened_ns; }
 std::uint64_t PageReader::opened_unix_ns() const noexcept { return header().opened_unix_ns; }
 std::uint64_t PageReader::slots_refused() const noexcept {

@@ -50,6 +50,7 @@ struct SlotView {
   std::uint64_t peer_pid;
   std::uint32_t number;
   std::uint32_t peer_number;
+  std::uint64_t peer_identity;       // 0: unknown
   std::vector<PathView> paths;       // without those that there are not
   ClockOffset peer_clock;            // of the peer's host
   std::vector<EventView> life;       // oldest first
@@ -73,6 +74,8 @@ class PageReader {
   std::string host() const;
   std::string build() const;
   std::optional<std::uint32_t> rank() const noexcept;
+  std::optional<std::uint32_t> ranks() const noexcept;  // of the job
+  std::uint64_t identity() const noexcept;              // 0: none yet
   // The same moment by the clock of its host, which its times are by, and as unix time.
   std::uint64_t opened_ns() const noexcept;
   std::uint64_t opened_unix_ns() const noexcept;

@@ -35,11 +35,19 @@ Life life_of(const PageOwner& owner) {
   }
 }
 
-void read_connections(const PageReader& page, Process& process) {
+void add_slots(Process& process, const PageReader& page) {
   for (std::uint32_t i = 0; i < page.slots_used(); ++i) {
     std::optional<SlotView> slot = page.brief_slot(i);
     if (!slot || slot->state == SlotState::kFree) continue;
-    (slot->closed_ns == 0 ? process.connections : process.closed).push_back(*std::move(slot));
+    if (slot->state == SlotState::kFailed) {
+      if (std::optional<SlotView> whole = page.slot(i)) process.failed.push_back(*std::move(whole));
+    }
+    const bool is_open = slot->closed_ns == 0;
+    if (slot->role == SlotRole::kListen) {
+      if (is_open) process.listeners.push_back(*std::move(slot));
+    } else {
+      (is_open ? process.connections : process.closed).push_back(*std::move(slot));
+    }
   }
 }
 
@@ -69,17 +77,16 @@ Outcome<Processes> read_processes(const std::string& directory) {
       ++processes.unreadable;
       continue;
     }
-    const Life life = life_of(*owner);
-    Process& process = processes.all.emplace_back(Process{
-        .pid = owner->pid,
-        .start_time = owner->start_time,
-        .host = page->host(),
-        .life = life,
-        .rank = page->rank(),
-        .connections = {},
-        .slots_refused = page->slots_refused(),
-    });
-    read_connections(*page, process);
+    Process& process = processes.all.emplace_back(Process{.pid = owner->pid,
+                                                          .start_time = owner->start_time,
+                                                          .host = page->host(),
+                                                          .life = life_of(*owner),
+                                                          .rank = page->rank(),
+                                                          .ranks = page->ranks(),
+                                                          .identity = page->identity(),
+                                                          .slots_refused = page->slots_refused(),
+                                                          .connections = {}});
+    add_slots(process, *page);
   }
   std::ranges::sort(processes.all, {}, &Process::pid);
   return processes;

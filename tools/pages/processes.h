@@ -24,10 +24,14 @@ struct Process {
   std::uint64_t start_time = 0;  // with the pid, it names the process for ever
   std::string host;
   Life life = Life::kRuns;
-  std::optional<std::uint32_t> rank = {};  // as its launcher has set it
-  std::vector<SlotView> connections;       // those that are not closed
-  std::vector<SlotView> closed = {};       // until another connection needs their place in the page
-  std::uint64_t slots_refused = 0;         // connections that the page does not show
+  std::optional<std::uint32_t> rank = {};   // as its launcher has set it
+  std::optional<std::uint32_t> ranks = {};  // of its job; the same
+  std::uint64_t identity = 0;               // see SlotView::peer_identity; 0: none yet
+  std::uint64_t slots_refused = 0;          // connections that the page does not show
+  std::vector<SlotView> connections;        // those that are not closed; some are not made yet
+  std::vector<SlotView> closed = {};     // until another connection needs their place in the page
+  std::vector<SlotView> failed = {};     // connections, open or closed, with their events
+  std::vector<SlotView> listeners = {};  // where accept() has waited, and that are not closed
 };
 
 // Where the plugin puts its pages: BEELINE_STATS_DIR, or else /dev/shm.

@@ -38,7 +38,8 @@ Outcome<Recording> read_recording(const std::string& path) {
                          .opened_unix_ns = static_cast<std::int64_t>(page->opened_unix_ns())};
   for (std::uint32_t i = 0; i < page->slots_used(); ++i) {
     std::optional<SlotView> slot = page->slot(i);
-    if (slot && slot->state != SlotState::kFree) recording.connections.push_back(*std::move(slot));
+    if (!slot || slot->state == SlotState::kFree || slot->role == SlotRole::kListen) continue;
+    recording.connections.push_back(*std::move(slot));
   }
   std::ranges::sort(recording.connections, {}, &SlotView::id);
   return recording;
