@@ -12,15 +12,13 @@
 namespace beeline::net {
 namespace {
 
-StatsSlot slot_for(const Connection& connection, SlotRole role) {
-  Runtime& runtime = Runtime::instance();
-  const NetDevice* const device = runtime.net_devices()->with_rails(connection.devices);
-  StatsSlot slot = runtime.stats().acquire(
-      role, device != nullptr ? device->name : connection.devices.front()->name);
-  const Link& link = *connection.link;
-  slot.set_peer(link.peer().host, link.peer().device,
-                {.pid = link.peer().pid, .ours = link.number(), .theirs = link.peer_number()},
-                link.peer().clock);
+// The connecting end has its slot since connect() has begun.
+StatsSlot slot_for(Connection& connection, SlotRole role) {
+  StatsSlot slot = std::move(connection.slot);
+  if (role == SlotRole::kReceive) {
+    slot = Runtime::instance().acquire(role, connection.devices);
+    name_peer(slot, *connection.link);
+  }
   slot.record(Event::kReady, static_cast<std::uint32_t>(connection.paths.size()));
   slot.set_state(SlotState::kReady);
   return slot;

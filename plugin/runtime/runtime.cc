@@ -200,6 +200,16 @@ void Runtime::probe_gpus() noexcept {
   }
 }
 
+StatsSlot Runtime::acquire(SlotRole role, RailDevices devices) noexcept {
+  if (!is_ours()) return {};
+  const NetDevice* const device = net_devices_->with_rails(devices);
+  return stats_->acquire(role, device != nullptr ? device->name : devices.front()->name);
+}
+
+void Runtime::set_identity(std::uint64_t identity) noexcept {
+  if (is_ours()) stats_->set_identity(identity);
+}
+
 void Runtime::start_services() {
   stats_.reset(new StatsPage(StatsPage::open(stats_options(config_))));
   if (stats_->finding()) log_finding(*stats_->finding());
@@ -207,6 +217,7 @@ void Runtime::start_services() {
   read_topology();
   control.near_cpus = check_placement();
   control.cm_library = &*cm_library_;
+  control.slots = this;
   control_ = make_control_plane(std::move(control), *table_);
   register_membarrier();
 }

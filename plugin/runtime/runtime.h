@@ -30,7 +30,7 @@
 
 namespace beeline {
 
-class Runtime final : MrCaches {
+class Runtime final : MrCaches, CommSlots {
  public:
   static Runtime& instance();
 
@@ -65,7 +65,9 @@ class Runtime final : MrCaches {
   const gdr::GpuDirect* gpus() const noexcept { return gpus_.get(); }
   // Whether the user has told NCCL never to unload the plugin (NCCL_NET_PLUGIN_REF_COUNT=1).
   bool nccl_keeps_plugin() const noexcept { return nccl_keeps_plugin_; }
-  StatsPage& stats() noexcept { return *stats_; }
+  // --- CommSlots. A forked child gets none: the page is its parent's ---
+  StatsSlot acquire(SlotRole role, RailDevices devices) noexcept override;
+  void set_identity(std::uint64_t identity) noexcept override;
   RailTraffic& rail_traffic() noexcept { return rail_traffic_; }
 
  private:

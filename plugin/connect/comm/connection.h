@@ -16,6 +16,7 @@
 #include "plugin/connect/comm/path_resources.h"
 #include "plugin/device/rail_devices.h"
 #include "plugin/memory/control_block.h"
+#include "plugin/stats/slot.h"
 #include "plugin/wire/limits.h"
 
 namespace beeline {
@@ -52,6 +53,7 @@ struct Connection {
   std::size_t receiver_rails = 1;    // of the receiving end, and so the keys in a credit line
   std::vector<PathResources> paths;  // those that are connected, at least one
   std::size_t planned_paths = 1;     // with those that are missing: CommPlans::of() got this
+  StatsSlot slot;                    // of the connecting end, since connect() began
   CommMemory comm;                   // CommPlan::comm_bytes
   CommMemory extra;                  // CommPlan::extra_bytes; only objects without a destructor
 };

@@ -8,6 +8,7 @@
 #include <exception>
 #include <utility>
 
+#include "common/base/clock.h"
 #include "plugin/connect/socket/lock_without_sleeping.h"
 
 namespace beeline {
@@ -65,7 +66,12 @@ Result<MadeConnection> ControlMailbox::take_accepted(Listener& listener) {
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock) return MadeConnection{};
   listener.idle_rounds_ = 0;
-  if (listener.arrived_.empty()) return MadeConnection{};
+  listener.was_called_ = true;
+  if (listener.arrived_.empty()) {
+    if (listener.waits_since_ns_ == 0) listener.waits_since_ns_ = now_ns();
+    return MadeConnection{};
+  }
+  listener.waits_since_ns_ = 0;
   Result<MadeConnection> first = std::move(listener.arrived_.front());
   listener.arrived_.pop_front();
   return first;
@@ -137,6 +143,7 @@ Result<ControlMailbox::AttemptState> ControlMailbox::poll_attempt(std::uint64_t 
   const auto found = attempts_.find(static_cast<std::uint32_t>(remembered));
   if (found == attempts_.end() || found->second.order.handle.token != token) return AttemptState{};
   found->second.idle_rounds = 0;
+  found->second.was_called = true;
   if (!found->second.outcome) return AttemptState{.is_known = true, .made = nullptr};
   Result<MadeConnection> outcome = std::move(*found->second.outcome);
   attempts_.erase(found);
@@ -275,6 +282,25 @@ void ControlMailbox::fail_connect(std::uint32_t comm, Error error) {
   const std::lock_guard lock(mutex_);
   const auto found = attempts_.find(comm);
   if (found != attempts_.end()) found->second.outcome = Result<MadeConnection>(fail(error));
+}
+
+bool ControlMailbox::take_call(std::uint32_t comm) noexcept {
+  const std::lock_guard lock(mutex_);
+  const auto found = attempts_.find(comm);
+  return found != attempts_.end() && std::exchange(found->second.was_called, false);
+}
+
+std::vector<ControlMailbox::ListenerCalls> ControlMailbox::take_listener_calls() {
+  std::vector<ListenerCalls> calls;
+  const std::lock_guard lock(mutex_);
+  calls.reserve(listeners_.size());
+  for (const auto& [number, listener] : listeners_) {
+    calls.push_back({.listener = number,
+                     .devices = listener->devices_,
+                     .waits_since_ns = listener->waits_since_ns_,
+                     .was_called = std::exchange(listener->was_called_, false)});
+  }
+  return calls;
 }
 
 void ControlMailbox::expire() {

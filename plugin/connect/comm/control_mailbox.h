@@ -46,6 +46,8 @@ class Listener {
   const CommSettings settings_;
   // Under the mailbox's mutex.
   std::deque<Result<MadeConnection>> arrived_;
+  std::int64_t waits_since_ns_ = 0;  // accept() has found nothing since then; 0: it has
+  bool was_called_ = false;          // since the control thread has looked
   int idle_rounds_ = 0;  // without a call of accept(), while there is a connection to take
 };
 
@@ -151,6 +153,16 @@ class ControlMailbox {
   [[nodiscard]] MadeConnection deliver_connected(std::uint32_t comm, MadeConnection made);
   void fail_accept(std::uint32_t listener, Error error);
   void fail_connect(std::uint32_t comm, Error error);
+  // Whether connect() was called for the attempt since this was last asked.
+  bool take_call(std::uint32_t comm) noexcept;
+  struct ListenerCalls {
+    std::uint32_t listener = 0;
+    RailDevices devices;
+    std::int64_t waits_since_ns = 0;  // accept() has found nothing since then; 0: it has
+    bool was_called = false;          // since this was last asked
+  };
+  // Of all listeners.
+  std::vector<ListenerCalls> take_listener_calls();
   // The control thread calls this at intervals. It ends attempts and arrived connections of
   // kNoOwner that NCCL has not asked for during kIdleRounds calls. A connection whose peer still
   // waits is kept for kAwaitedIdleRounds calls. Calls are counted, and not time, because a process
@@ -172,7 +184,8 @@ class ControlMailbox {
  private:
   struct Attempt {
     AttemptOrder order;
-    int idle_rounds = 0;  // without a call of connect()
+    bool was_called = true;  // since the control thread has looked
+    int idle_rounds = 0;     // without a call of connect()
     std::optional<Result<MadeConnection>> outcome;
   };
   using Unclaimed = std::vector<MadeConnection>;

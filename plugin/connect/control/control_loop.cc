@@ -60,7 +60,8 @@ ControlLoop::ControlLoop(ControlSetup setup, std::unique_ptr<Poller> poller)
       connector_(context(), dialer_),
       acceptor_(context()),
       remaker_(context(), *this),
-      wait_log_(setup_.options->wait_warning.count()) {}
+      wait_log_(setup_.options->wait_warning.count()),
+      listener_slots_(setup_.options->slots) {}
 
 ControlLoop::~ControlLoop() { poller_->remove(setup_.mailbox->wakeup_fd(), wakeup_key_); }
 
@@ -116,6 +117,8 @@ void ControlLoop::schedule_expiry() {
 void ControlLoop::schedule_wait_log() {
   poller_->at(now_ns() + wait_log_.period_ns(), [this] {
     wait_log_.look(channels_.links(), now_ns());
+    connector_.look_at_calls(now_ns());
+    listener_slots_.look(*setup_.mailbox, now_ns());
     schedule_wait_log();
   });
 }
@@ -147,6 +150,7 @@ bool ControlLoop::handle_orders() {
   to_begin_.insert(to_begin_.end(), orders_.begun.begin(), orders_.begun.end());
   for (const std::uint32_t comm : orders_.abandoned) connector_.abandon(comm);
   if (!orders_.closed.empty()) acceptor_.on_closed(orders_.closed);
+  listener_slots_.on_closed(orders_.closed);
   const bool stop = orders_.stop;
   orders_.clear();
   return !stop;

@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "plugin/connect/channel/inbound_handshakes.h"
+#include "plugin/connect/control/listener_slots.h"
 #include "plugin/connect/control/wait_log.h"
 #include "plugin/connect/handshake/acceptor.h"
 #include "plugin/connect/handshake/connector.h"
@@ -45,7 +46,7 @@ class ControlLoop final : ChannelEvents, PortEvents, RemakeEvents {
   // more begin.
   void begin_connects();
   bool has_work();
-  // Looks what the comms wait for, at intervals for as long as the thread runs.
+  // Looks what the comms and the listeners wait for, at intervals for as long as the thread runs.
   void schedule_wait_log();
   // Has the mailbox end forgotten connects, at intervals for as long as the thread runs.
   void schedule_expiry();
@@ -105,6 +106,7 @@ class ControlLoop final : ChannelEvents, PortEvents, RemakeEvents {
   Acceptor acceptor_;
   PathRemaker remaker_;
   WaitLog wait_log_;
+  ListenerSlots listener_slots_;
 };
 
 }  // namespace beeline

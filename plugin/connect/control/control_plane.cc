@@ -129,7 +129,9 @@ Result<ProcessState*> ControlPlaneImpl::get_process() {
   auto made = make_process_state();
   if (!made) return fail(explain(made.error()));
   // Another thread may have made one in the meantime.
-  return process_.compare_exchange_strong(before, made->get()) ? made->release() : before;
+  if (!process_.compare_exchange_strong(before, made->get())) return before;
+  if (options_.slots != nullptr) options_.slots->set_identity(identity_of((*made)->self.id));
+  return made->release();
 }
 
 Status ControlPlaneImpl::serve_locked(ProcessState& process) {

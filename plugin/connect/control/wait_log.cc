@@ -57,7 +57,9 @@ std::string cause(const LongWait& wait, std::int64_t now_ns) {
              ": look at what process " + std::to_string(::getpid()) + " on " + host_name() +
              " does";
     case Wait::kNothing:
-    case Wait::kPath: break;
+    case Wait::kPath:
+    case Wait::kConnect:  // no comm waits for these
+    case Wait::kAccept: break;
   }
   return {};
 }

@@ -49,9 +49,35 @@ void Connector::start(AttemptOrder order) {
   pending.peer = peer_text(order.handle);
   pending.layout = path_layout(rail_counts(pending.devices, pending.qp), order.handle.counts);
   log_layout(pending);
+  pending.slot = slot_of(order);
+  pending.called_ns = now_ns();
   pending.order = std::move(order);
   add(comm, std::move(pending));
   need_channel(comm);
+}
+
+StatsSlot Connector::slot_of(const AttemptOrder& order) const {
+  CommSlots* const slots = context_.options->slots;
+  if (slots == nullptr) return {};
+  StatsSlot slot = slots->acquire(SlotRole::kSend, order.devices);
+  const wire::Handle& peer = order.handle;
+  slot.set_peer(peer.host, peer.device, {.pid = 0, .ours = order.comm, .theirs = peer.listener});
+  slot.set_peer_identity(identity_of(peer.process));
+  slot.set_wait(Wait::kConnect, now_ns(), 0);
+  return slot;
+}
+
+void Connector::look_at_calls(std::int64_t now_ns) {
+  for (auto& [comm, pending] : comms_) {
+    if (context_.mailbox->take_call(comm)) {
+      pending.called_ns = now_ns;
+      if (pending.slot.waits_for() == Wait::kNothing) {
+        pending.slot.set_wait(Wait::kConnect, now_ns, 0);
+      }
+    } else if (now_ns - pending.called_ns > kNotCalledNs) {
+      pending.slot.set_wait(Wait::kNothing, 0, 0);
+    }
+  }
 }
 
 void Connector::abandon(std::uint32_t comm) {
@@ -160,7 +186,7 @@ void Connector::advance(std::uint32_t comm) {
 }
 
 void Connector::deliver(std::uint32_t comm, Channel& channel) {
-  const PendingConnect& pending = comms_.at(comm);
+  PendingConnect& pending = comms_.at(comm);
   wire::Ready ready{.comm = pending.accept.our_comm,
                     .paths = pending.path_numbers(),
                     .missing = pending.missing_paths()};
@@ -168,6 +194,9 @@ void Connector::deliver(std::uint32_t comm, Channel& channel) {
   MadeConnection made =
       make_linked(comm, pending.accept.our_comm, channel, Role::kSend, pending.accept.window);
   if (channel.resume() != nullptr) channel.links().keep_ready(comm, std::move(ready));
+  made->slot = std::move(pending.slot);
+  name_peer(made->slot, *made->link);
+  made->slot.set_wait(Wait::kNothing, 0, 0);  // the application has to take it
   comms_.erase(comm);
   // If the comm was abandoned in the meantime, the connection's destructor notifies the peer.
   const MadeConnection unwanted = context_.mailbox->deliver_connected(comm, std::move(made));
@@ -271,8 +300,11 @@ void Connector::on_timeout(std::uint32_t comm) {
 
 void Connector::fail_comm(std::uint32_t comm, const HandshakeFailure& failure) {
   const auto found = comms_.find(comm);
-  const PendingConnect pending = std::move(found->second);
+  PendingConnect pending = std::move(found->second);
   comms_.erase(found);
+  pending.slot.record(Event::kFailed, static_cast<std::uint32_t>(failure.error.code),
+                      static_cast<std::uint64_t>(failure.error.sys_errno));
+  pending.slot.set_state(SlotState::kFailed);
   BL_WARN("connect from %s to %s failed: %s", pending.own_name().c_str(), pending.peer.c_str(),
           failure.text.c_str());
   const Channel* const channel = channel_of(pending);

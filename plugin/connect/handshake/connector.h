@@ -32,6 +32,8 @@ struct PendingConnect : PendingComm {
   ConnectState state = ConnectState::kNeedChannel;
   int lost_channels = 0;
   wire::Accept accept;
+  StatsSlot slot;              // empty if nothing is shown
+  std::int64_t called_ns = 0;  // when connect() is known to have been called last
 };
 
 class Connector final : public HandshakeEnd<PendingConnect> {
@@ -44,6 +46,9 @@ class Connector final : public HandshakeEnd<PendingConnect> {
   void abandon(std::uint32_t comm);
   bool is_empty() const noexcept { return comms_.empty() && abandoned_.empty(); }
   bool is_using(const Channel& channel) const noexcept;
+
+  // Called about once a second: a connect() that is not called any more waits for nothing.
+  void look_at_calls(std::int64_t now_ns);
 
   // --- for the dialer ---
   // Empty if no connect waits for a channel to this process any more.
@@ -64,6 +69,7 @@ class Connector final : public HandshakeEnd<PendingConnect> {
   bool on_reject(const Channel& channel, const wire::Reject& reject);
 
  private:
+  StatsSlot slot_of(const AttemptOrder& order) const;
   void need_channel(std::uint32_t comm);
   void send_connect(std::uint32_t comm, PendingConnect& pending, Channel& channel);
   // The memory and the paths of the comm. Fails only if there is no memory.

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "plugin/connect/channel/peer_limits.h"
+#include "plugin/connect/comm/comm_slots.h"
 #include "plugin/connect/comm/connection.h"
 #include "plugin/connect/path/qp_options.h"
 #include "plugin/verbs/cm_api.h"
@@ -32,6 +33,8 @@ struct ControlOptions {
   QpOptions qp;
   PeerLimits limits = {};
   verbs::CmLibrary* cm_library = nullptr;  // outlives the control plane; null: none
+  // Outlives the control plane and its connections. Null: nothing is shown.
+  CommSlots* slots = nullptr;
 };
 
 }  // namespace beeline
