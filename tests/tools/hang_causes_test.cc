@@ -17,9 +17,16 @@ constexpr std::int64_t kNow = 1000 * kNsPerSec;
 struct Job {
   explicit Job(int ranks) {
     for (int rank = 0; rank < ranks; ++rank) {
-      processes.push_back({.pid = 100 + rank, .host = "n1", .rank = rank, .connections = {}});
+      processes.push_back({.pid = 100 + rank,
+                           .host = "n1",
+                           .rank = rank,
+                           .ranks = ranks,
+                           .identity = identity_of(static_cast<std::size_t>(rank)),
+                           .connections = {}});
     }
   }
+
+  static std::uint64_t identity_of(std::size_t rank) { return 7000 + rank; }
 
   // A connection, and what each end waits for.
   void connect(std::size_t from, std::size_t to, Wait sender, Wait receiver,
@@ -47,6 +54,40 @@ struct Job {
     }
     processes[here].connections.push_back(slot);
   }
+
+  // A connect() that is under way, to a listener of the rank that is called 9.
+  void pend(std::size_t from, std::size_t to, std::int64_t seconds = 60) {
+    add(from, to, ++last, SlotRole::kSend, Wait::kConnect, seconds);
+    SlotView& slot = processes[from].connections.back();
+    slot.state = SlotState::kConnecting;
+    slot.peer_pid = 0;
+    slot.peer_number = 9;
+    slot.peer_identity = identity_of(to);
+  }
+  // accept() waits at that listener.
+  void listen(std::size_t here, std::int64_t seconds = 60) {
+    add(here, 0, 9, SlotRole::kListen, Wait::kAccept, seconds);
+    processes[here].listeners.push_back(processes[here].connections.back());
+    processes[here].connections.pop_back();
+  }
+  // A connect() that has failed.
+  void fail(std::size_t from, std::size_t to, std::int64_t seconds = 60) {
+    SlotView slot = {};
+    slot.state = SlotState::kFailed;
+    slot.role = SlotRole::kSend;
+    slot.peer_host = "n1";
+    slot.peer_device = "mlx5_" + std::to_string(to) + ":1";
+    slot.peer_identity = identity_of(to);
+    slot.closed_ns = static_cast<std::uint64_t>(kNow - seconds * kNsPerSec);
+    slot.life.push_back({.time_ns = slot.closed_ns,
+                         .event = Event::kFailed,
+                         .rail = 0,
+                         .arg = static_cast<std::uint32_t>(Errc::kPeerClosed),
+                         .value = 0});
+    processes[from].failed.push_back(slot);
+  }
+  // The receiving end has not called accept() for the newest connection.
+  void unaccept(std::size_t to) { processes[to].connections.pop_back(); }
 
   Analysis analyze(std::int64_t least_seconds = 5) const {
     return find_causes(processes, kNow, least_seconds * kNsPerSec);
@@ -178,6 +219,135 @@ TEST_CASE("hang: a process on another host is where to look next", "[tools]") {
   job.processes[0].connections.back().number = 0;
   job.processes[0].connections.back().peer_number = 50;
   CHECK(job.causes() == one(Reason::kElsewhere));
+}
+
+TEST_CASE("hang: a process that does not accept a connection is the cause", "[tools]") {
+  Job job(3);
+  job.connect(0, 1, Wait::kCredit, Wait::kNothing);
+  job.unaccept(1);
+  SECTION("a sender waits for it") {
+    CHECK(job.causes() == one(Reason::kNotAccepted, 1));
+    CHECK(
+        job.text().find("CAUSE    rank 1 (pid 101) has not accepted the connection of rank 0 (pid "
+                        "100) for 60 s, and waits for nothing itself\n") != std::string::npos);
+  }
+  SECTION("a connect waits for it") {
+    job.pend(2, 1, 70);
+    CHECK(job.causes() == one(Reason::kNotAccepted, 1));
+    CHECK(job.analyze().causes[0].waiting == 2);
+  }
+  SECTION("it waits itself, and is not") {
+    job.connect(1, 2, Wait::kCredit, Wait::kNothing);
+    CHECK(job.causes() == one(Reason::kNoReceive, 2));
+  }
+  SECTION("it is stopped") {
+    job.processes[1].life = Life::kStopped;
+    CHECK(job.causes() == one(Reason::kStopped, 1));
+  }
+  SECTION("its page may not show all connections") {
+    job.processes[1].slots_refused = 1;
+    CHECK(job.causes() == one(Reason::kElsewhere));
+  }
+}
+
+TEST_CASE("hang: where connect and accept both wait, packets are lost", "[tools]") {
+  Job job(2);
+  job.pend(0, 1);
+  job.listen(1);
+  CHECK(job.causes() == one(Reason::kLost));
+  CHECK(job.text().find("CAUSE    the connection of rank 0 (pid 100) to rank 1 (pid 101) is not "
+                        "made for 60 s, although both try\n") != std::string::npos);
+}
+
+TEST_CASE("hang: a process with a failed connection that waits for nothing is the cause",
+          "[tools]") {
+  Job job(3);
+  job.connect(0, 1, Wait::kCredit, Wait::kNothing);
+  job.fail(1, 2);
+  SECTION("others wait for it") {
+    CHECK(job.causes() == one(Reason::kConnectionFailed, 1));
+    CHECK(job.text().find("CAUSE    rank 1 (pid 101) has a connection that failed, to mlx5_2:1 on "
+                          "n1 (peer closed), and waits for nothing itself\n") != std::string::npos);
+  }
+  SECTION("the process that waits in accept is the one that it could not reach") {
+    job.listen(2);
+    CHECK(job.causes() == one(Reason::kConnectionFailed, 1));
+    CHECK(job.analyze().causes[0].waiting == 2);
+  }
+  SECTION("it waits itself, and is not") {
+    job.connect(1, 2, Wait::kCredit, Wait::kNothing);
+    CHECK(job.causes() == one(Reason::kNoReceive, 2));
+  }
+  SECTION("it has made a connection since, and is not") {
+    job.processes[1].connections.back().opened_ns = kNow - kNsPerSec;
+    CHECK(job.causes() == one(Reason::kNoReceive, 1));
+  }
+}
+
+TEST_CASE("hang: ranks without a page are missing where somebody waits for a connection",
+          "[tools]") {
+  Job job(4);
+  job.processes.erase(job.processes.begin() + 2);
+  SECTION("in accept") { job.listen(2); }
+  SECTION("in connect") { job.pend(1, 2); }
+  CHECK(job.causes() == one(Reason::kRankMissing));
+  CHECK(job.text().find(
+            "CAUSE    rank 2 of 4 has no running process with a statistics page on this "
+            "host: it has not started, has ended, or runs on another host\n") != std::string::npos);
+}
+
+TEST_CASE("hang: a process without connections may wait for the rank that is missing", "[tools]") {
+  Job job(4);
+  job.processes.erase(job.processes.begin() + 2);
+  job.listen(2);
+  job.connect(0, 1, Wait::kCredit, Wait::kNothing);
+  job.unaccept(1);
+  CHECK(job.causes() == one(Reason::kRankMissing));
+  CHECK(job.analyze().causes[0].waiting == 3);
+  CHECK(job.text().find("on another host; rank 1 (pid 101) has made no connection yet\n") !=
+        std::string::npos);
+  job.connect(1, 0, Wait::kNothing, Wait::kNothing);
+  CHECK(job.analyze().causes.size() == 2);  // it has begun, so it is to be looked at as well
+}
+
+TEST_CASE("hang: ranks that are missing are named as ranges", "[tools]") {
+  Job job(8);
+  job.processes.erase(job.processes.begin() + 4, job.processes.end() - 1);
+  job.processes.erase(job.processes.begin());
+  job.listen(0);
+  CHECK(job.text().find(
+            "CAUSE    ranks 0, 4-6 of 8 have no running process with a statistics page "
+            "on this host: they have not started, have ended, or run on another host\n") !=
+        std::string::npos);
+  // A process of another job, and one that has ended, are none of them.
+  Process other = job.processes[0];
+  other.rank = 0;
+  other.listeners.clear();
+  job.processes.push_back(other);
+  job.processes.back().ranks = 2;
+  job.processes.push_back(other);
+  job.processes.back().life = Life::kEnded;
+  CHECK(job.analyze().causes[0].missing == std::vector<RankRange>{{0, 0}, {4, 6}});
+}
+
+TEST_CASE("hang: a wait in accept is a cause only if there is no other", "[tools]") {
+  Job job(4);
+  job.listen(0);
+  job.connect(1, 0, Wait::kCredit, Wait::kNothing);
+  CHECK(job.causes() == one(Reason::kElsewhere));
+  CHECK(
+      job.text().find("CAUSE    rank 0 (pid 100) has waited 60 s for a connection, and no process "
+                      "here makes it\n") != std::string::npos);
+  CHECK(job.text().find("\n  rank 0 (pid 100), mlx5_0: waits 60 s for a connection to accept\n") !=
+        std::string::npos);
+  job.connect(2, 3, Wait::kCredit, Wait::kNothing);
+  CHECK(job.causes() == one(Reason::kNoReceive, 3));
+}
+
+TEST_CASE("hang: a listener is no connection", "[tools]") {
+  Job job(1);
+  job.listen(0, 1);
+  CHECK(job.text() == "1 process with 0 connections: none has waited for long\n");
 }
 
 TEST_CASE("hang: short waits are left out, and lead to the cause all the same", "[tools]") {

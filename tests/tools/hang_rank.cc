@@ -8,6 +8,7 @@
 //           posts-no-receive   after some rounds: it sends, and posts no receive any more
 //           sends-nothing      the same: it receives, and sends nothing any more
 //           calls-nothing      the same: it posts a receive and a send, and tests neither
+//           listener-gone      it closes its listener before others see its handle, and only sends
 #include <unistd.h>
 
 #include <array>
@@ -42,6 +43,10 @@ __attribute__((format(printf, 5, 6))) void log(ncclDebugLogLevel level, unsigned
   va_end(args);
 }
 
+[[noreturn]] void hang() {
+  for (;;) ::pause();
+}
+
 int number_in(const char* variable) {
   const char* const text = std::getenv(variable);
   return text == nullptr ? 0 : std::atoi(text);
@@ -61,24 +66,33 @@ class Rank {
     must(net_.calls.init(&net_.ctx, 0, &config_, &log, nullptr), "init");
   }
 
-  // To the next rank, and from the one before.
-  void connect() {
+  // To the next rank, and from the one before. Like an application that catches errors and goes on,
+  // a rank that cannot connect hangs.
+  void connect(bool closes_listener) {
     Handle ours = {};
     void* listener = nullptr;
     must(net_.calls.listen(net_.ctx, 0, ours.data(), &listener), "listen");
     const std::string name = file_of(rank_);
     std::ofstream(name + ".new").write(ours.data(), ours.size());
+    if (closes_listener) must(net_.calls.closeListen(listener), "closeListen");
     std::rename((name + ".new").c_str(), name.c_str());
     Handle next = {};
     const std::string next_name = file_of((rank_ + 1) % ranks_);
     while (!std::ifstream(next_name).read(next.data(), next.size())) ::usleep(1000);
-    while (send_ == nullptr || receive_ == nullptr) {
+    while (send_ == nullptr || (receive_ == nullptr && !closes_listener)) {
       if (send_ == nullptr) {
-        must(net_.calls.connect(net_.ctx, 0, next.data(), &send_, nullptr), "connect");
+        const ncclResult_t made = net_.calls.connect(net_.ctx, 0, next.data(), &send_, nullptr);
+        if (made != ncclSuccess) {
+          std::fprintf(stderr, "connect: %s\n", beeline::nccl::to_string(made));
+          hang();
+        }
       }
-      if (receive_ == nullptr) must(net_.calls.accept(listener, &receive_, nullptr), "accept");
+      if (receive_ == nullptr && !closes_listener) {
+        must(net_.calls.accept(listener, &receive_, nullptr), "accept");
+      }
     }
     must(net_.calls.regMr(send_, data_.data(), kBytes, NCCL_PTR_HOST, &send_memory_), "regMr");
+    if (closes_listener) return;
     must(net_.calls.regMr(receive_, data_.data(), kBytes, NCCL_PTR_HOST, &receive_memory_),
          "regMr");
   }
@@ -128,17 +142,15 @@ class Rank {
   void* receive_memory_ = nullptr;
 };
 
-[[noreturn]] void hang() {
-  for (;;) ::pause();
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
   if (argc != 4) return 2;
   Rank rank(argv[1], argv[2]);
   const std::string way = argv[3];
-  rank.connect();
+  const bool closes_listener = way == "listener-gone";
+  rank.connect(closes_listener);
+  while (closes_listener) rank.finish(rank.post_send());
   for (int round = 0; way == "plays" || round < kRoundsBefore; ++round) rank.play_round();
   if (way == "posts-no-receive") {
     rank.finish(rank.post_send());

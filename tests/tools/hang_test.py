@@ -5,9 +5,16 @@
 Usage: hang_test.py BEELINE SOFTNIC PLUGIN HANG_RANK"""
 
 import signal
+import struct
 import subprocess
 
 from ring import CULPRIT, RANKS, SOFTNIC, RingTest, main
+
+
+# Role and state in the page.
+SEND_READY = (1, 2)
+RECEIVE_READY = (2, 2)
+LISTEN = 3
 
 
 class Hang(RingTest):
@@ -56,6 +63,28 @@ class Hang(RingTest):
         culprit.send_signal(signal.SIGCONT)
         ring.wait_for(lambda: not ring.report()["waits"], "an end of the waits")
 
+    def test_its_listener_is_gone(self):
+        ring = self.ring("listener-gone")
+        causes = self.causes(ring)
+        culprit = CULPRIT - 1  # which cannot connect, and hangs
+        self.assertEqual([(cause["reason"], cause["process"].get("rank")) for cause in causes],
+                         [("connection-failed", culprit)], causes)
+        self.assertRegex(causes[0]["fact"], "has a connection that failed, to softnic0:1 on .* [(](peer closed|"
+                                            "system: Connection refused)[)], and waits for nothing itself")
+        _, text, _ = ring.hang()
+        self.assertIn(f"CAUSE    rank {culprit} (pid {ring.ranks[culprit].pid}) has a connection that failed", text)
+
+    def test_it_is_absent(self):
+        ring = self.ring("absent")
+        causes = self.causes(ring)
+        self.assertEqual([cause["reason"] for cause in causes], ["rank-missing"], causes)
+        self.assertNotIn("process", causes[0])
+        self.assertIn(f"rank {CULPRIT} of {RANKS} has no running process", causes[0]["fact"])
+        self.assertRegex(causes[0]["fact"], f"; rank {CULPRIT - 1} .* has made no connection yet")
+        _, text, _ = ring.hang()
+        self.assertTrue(text.startswith("3 processes with 3 connections: "), text)  # listeners are none
+        self.assertRegex(text, f"rank {CULPRIT + 1} .*: waits [0-9]+ s for a connection to accept")
+
     def test_packets_are_lost(self):
         # Without recovery, the device tries for half an hour.
         ring = self.ring("plays", BEELINE_RECOVERY="0", BEELINE_TIMEOUT="24")
@@ -73,6 +102,19 @@ class Hang(RingTest):
         for _ in range(100):
             self.assertEqual(ring.report(), {"causes": [], "waits": []})
         self.assertEqual(ring.hang(), (0, "4 processes with 8 connections: none has waited for long\n", ""))
+        for page in (ring.folder / "pages").iterdir():
+            self.assertEqual(sorted(self.slots(page)), [SEND_READY, RECEIVE_READY])
+
+    @staticmethod
+    def slots(page):
+        """The role and the state of each slot that was ever used by a connection: see include/beeline/stats_page.h."""
+        content = page.read_bytes()
+        header_bytes, slot_bytes = struct.unpack_from("=II", content, 12)
+        (used,) = struct.unpack_from("=I", content, 36)
+        places = [header_bytes + number * slot_bytes for number in range(used)]
+        slots = [(struct.unpack_from("=I", content, place + 16)[0], struct.unpack_from("=I", content, place + 4)[0])
+                 for place in places]
+        return [slot for slot in slots if slot[0] != LISTEN]
 
     def test_mistakes(self):
         ring = self.ring()

@@ -26,7 +26,7 @@ CULPRIT = 2
 
 
 class Ring:
-    """Four ranks, of which one may hang in a way of its own."""
+    """Four ranks, of which one may hang in a way of its own, or is absent."""
 
     def __init__(self, folder, way="plays", begin=(), **environment):
         """`begin` starts the command of each rank; {rank} in it is the rank."""
@@ -37,7 +37,8 @@ class Ring:
         self.environment = {**os.environ, "BEELINE_STATS_DIR": str(pages), "NCCL_SOCKET_IFNAME": "lo",
                             "BEELINE_STALL_WARN": "4s", **environment}
         self.log = (self.folder / "log").open("w+")
-        self.ranks = [self.start(rank, way if rank == CULPRIT else "plays") for rank in range(RANKS)]
+        self.ranks = [self.start(rank, way if rank == CULPRIT else "plays") for rank in range(RANKS)
+                      if rank != CULPRIT or way != "absent"]
 
     def start(self, rank, way):
         root = pathlib.Path(os.environ["BEELINE_SYSFS_ROOT"]).parent / f"h{rank}"

@@ -2,11 +2,11 @@
 #include "tools/hang/causes.h"
 
 #include <algorithm>
-#include <map>
 #include <set>
-#include <string>
-#include <tuple>
 #include <utility>
+
+#include "tools/hang/peers.h"
+#include "tools/hang/unmade.h"
 
 namespace beeline::hang {
 namespace {
@@ -16,17 +16,21 @@ using pages::Process;
 
 class Search {
  public:
-  Search(std::span<const Process> processes, std::int64_t now_ns) : processes_(processes) {
-    // The number of a process that has ended may be in use again.
-    for (const bool has_ended : {true, false}) {
-      for (std::size_t p = 0; p < processes.size(); ++p) {
-        if ((processes[p].life == Life::kEnded) == has_ended) add_numbers(p);
-      }
-    }
+  Search(std::span<const Process> processes, std::int64_t now_ns)
+      : processes_(processes), peers_(processes) {
     for (std::size_t p = 0; p < processes.size(); ++p) {
       if (processes[p].life != Life::kRuns) continue;  // what it says is not news
       for (std::size_t c = 0; c < processes[p].connections.size(); ++c) {
-        add_wait(p, c, now_ns);
+        add_wait({.process = p, .connection = c, .peer = {}, .peer_connection = {}}, now_ns);
+      }
+      for (std::size_t l = 0; l < processes[p].listeners.size(); ++l) {
+        add_wait({.process = p,
+                  .connection = l,
+                  .peer = {},
+                  .peer_connection = {},
+                  .ns = 0,
+                  .is_listener = true},
+                 now_ns);
       }
     }
   }
@@ -37,7 +41,9 @@ class Search {
       if (wait.ns >= least_ns) analysis.waits.push_back(wait);
     }
     follow(analysis.waits);
-    std::set<std::size_t> explained;
+    blame_missing_ranks();
+    if (causes_.empty() && unmet_) causes_.push_back(*unmet_);
+    std::set<std::size_t> explained = leading_to(accepting());
     for (const Cause& cause : causes_) explained.merge(waiting_for(cause));
     const auto unexplained = std::ranges::find_if(analysis.waits, [&](const WaitingEnd& wait) {
       return slot(wait).waits_for != Wait::kTest && !explained.contains(wait.process);
@@ -54,9 +60,7 @@ class Search {
   }
 
  private:
-  const SlotView& slot(const WaitingEnd& wait) const {
-    return processes_[wait.process].connections[wait.connection];
-  }
+  const SlotView& slot(const WaitingEnd& wait) const { return slot_of(wait, processes_); }
   const SlotView& peer_slot(const WaitingEnd& wait) const {
     return processes_[*wait.peer].connections[*wait.peer_connection];
   }
@@ -69,31 +73,15 @@ class Search {
            });
   }
 
-  void add_numbers(std::size_t p) {
-    for (std::size_t c = 0; c < processes_[p].connections.size(); ++c) {
-      const SlotView& slot = processes_[p].connections[c];
-      by_number_[{processes_[p].host, processes_[p].pid, slot.number}] = {p, c};
-    }
-  }
-
-  void add_wait(std::size_t p, std::size_t c, std::int64_t now_ns) {
-    const SlotView& slot = processes_[p].connections[c];
-    const auto since_ns = static_cast<std::int64_t>(slot.waits_since_ns);
-    if (slot.waits_for == Wait::kNothing || since_ns <= 0 || since_ns > now_ns) return;
-    WaitingEnd wait = {.process = p, .connection = c, .peer = {}, .peer_connection = {}};
+  void add_wait(WaitingEnd wait, std::int64_t now_ns) {
+    const SlotView& its_slot = slot(wait);
+    const auto since_ns = static_cast<std::int64_t>(its_slot.waits_since_ns);
+    if (its_slot.waits_for == Wait::kNothing || since_ns <= 0 || since_ns > now_ns) return;
     wait.ns = now_ns - since_ns;
-    const auto peer_pid = static_cast<std::int64_t>(slot.peer_pid);
-    const auto found = by_number_.find({slot.peer_host, peer_pid, slot.peer_number});
-    if (found != by_number_.end()) {
-      const auto [peer, connection] = found->second;
-      if (processes_[peer].connections[connection].peer_number == slot.number) {
-        wait.peer = peer;
-        wait.peer_connection = connection;
-      }
-    }
+    peers_.find(wait);
     waits_.push_back(wait);
-    waiting_.insert(p);
-    if (slot.waits_for != Wait::kTest) calling_.insert(p);
+    waiting_.insert(wait.process);
+    if (its_slot.waits_for != Wait::kTest) calling_.insert(wait.process);
   }
 
   // From these waits on, however short the next ones are.
@@ -102,7 +90,14 @@ class Search {
     for (std::size_t i = 0; i < pending.size(); ++i) {
       const WaitingEnd wait = pending[i];
       if (const std::optional<Cause> cause = cause_at(wait)) {
-        add(*cause);
+        // Who is to connect to a listener is not known. So this is a cause only if there is no
+        // other.
+        const bool is_unmet = wait.is_listener && !wait.peer && cause->reason == Reason::kElsewhere;
+        if (!is_unmet) {
+          add(*cause);
+        } else if (!unmet_ || unmet_->example.ns < wait.ns) {
+          unmet_ = cause;
+        }
         continue;
       }
       const std::size_t next = slot(wait).waits_for == Wait::kTest ? wait.process : *wait.peer;
@@ -125,13 +120,18 @@ class Search {
     }
     if (what == Wait::kPath) return of(Reason::kNoPath);
     if (!wait.peer) {
-      return of(what == Wait::kAcknowledgment ? Reason::kLost : Reason::kElsewhere);
+      if (what == Wait::kAcknowledgment) return of(Reason::kLost);
+      const bool is_unmade = what == Wait::kConnect || what == Wait::kAccept;
+      const bool is_missing =
+          is_unmade && !missing_ranks(processes_, processes_[wait.process]).empty();
+      return of(is_missing ? Reason::kRankMissing : Reason::kElsewhere);
     }
     switch (processes_[*wait.peer].life) {
       case Life::kStopped: return of(Reason::kStopped, wait.peer);
       case Life::kEnded: return of(Reason::kEnded, wait.peer);
       case Life::kRuns: break;
     }
+    if (!wait.peer_connection) return cause_at_unmade(wait);
     const Wait other = peer_slot(wait).waits_for;
     const bool both_do_their_part = (what == Wait::kCredit && other == Wait::kData) ||
                                     (what == Wait::kData && other == Wait::kCredit) ||
@@ -142,19 +142,74 @@ class Search {
         other == Wait::kTest && !is_calling(*wait.peer, peer_slot(wait).waits_since_ns);
     if (both_do_their_part && !is_peer_silent) return of(Reason::kLost);
     if (waits(*wait.peer)) return std::nullopt;
-    return of(what == Wait::kCredit ? Reason::kNoReceive : Reason::kNoSend, wait.peer);
+    return cause_in_peer(wait, what == Wait::kCredit ? Reason::kNoReceive : Reason::kNoSend);
+  }
+
+  // The peer has a page, and this connection is not in it.
+  std::optional<Cause> cause_at_unmade(const WaitingEnd& wait) const {
+    if (slot(wait).waits_for == Wait::kConnect &&
+        is_accepting(*wait.peer, slot(wait).peer_number)) {
+      return Cause{.reason = Reason::kLost, .process = {}, .example = wait};
+    }
+    if (waits(*wait.peer)) return std::nullopt;
+    return cause_in_peer(wait, Reason::kNotAccepted);
+  }
+
+  // The peer waits for nothing.
+  Cause cause_in_peer(const WaitingEnd& wait, Reason otherwise) const {
+    const std::optional<std::size_t> failed = last_failure(processes_[*wait.peer]);
+    Cause cause = {.reason = failed ? Reason::kConnectionFailed : otherwise,
+                   .process = wait.peer,
+                   .example = wait};
+    cause.failed = failed;
+    return cause;
+  }
+
+  bool is_accepting(std::size_t process, std::uint32_t listener) const {
+    return std::ranges::any_of(processes_[process].listeners, [&](const SlotView& slot) {
+      return slot.number == listener && slot.waits_for == Wait::kAccept;
+    });
+  }
+
+  // The processes that wait for a connection, nobody knows from whom.
+  std::set<std::size_t> accepting() const {
+    std::set<std::size_t> processes;
+    for (const WaitingEnd& wait : waits_) {
+      if (wait.is_listener && !wait.peer) processes.insert(wait.process);
+    }
+    return processes;
+  }
+
+  // A process that has made no connection may still wait, outside of Beeline, for the handle of a
+  // rank that is missing. If one is, that is the cause, and the process is not.
+  void blame_missing_ranks() {
+    const auto missing = std::ranges::find(causes_, Reason::kRankMissing, &Cause::reason);
+    if (missing == causes_.end()) return;
+    Cause blamed = *missing;
+    blamed.missing = missing_ranks(processes_, processes_[blamed.example.process]);
+    std::erase_if(causes_, [&](const Cause& cause) {
+      const bool is_consequence =
+          cause.reason == Reason::kNotAccepted && !has_connections(processes_[*cause.process]);
+      if (is_consequence) blamed.unconnected.push_back(*cause.process);
+      return is_consequence || cause.reason == Reason::kRankMissing;
+    });
+    causes_.push_back(std::move(blamed));
+  }
+
+  static bool takes_no_part(Reason reason) {
+    return reason == Reason::kNoReceive || reason == Reason::kNoSend ||
+           reason == Reason::kNotAccepted;
   }
 
   bool is_same(const Cause& a, const Cause& b) const {
-    if (a.reason == Reason::kNoReceive || a.reason == Reason::kNoSend) {
-      return (b.reason == Reason::kNoReceive || b.reason == Reason::kNoSend) &&
-             a.process == b.process;
-    }
+    if (takes_no_part(a.reason)) return takes_no_part(b.reason) && a.process == b.process;
     if (a.reason != b.reason) return false;
     if (a.process || b.process) return a.process == b.process;
+    if (a.reason == Reason::kRankMissing) return true;
     if (a.reason == Reason::kElsewhere) {
       return slot(a.example).peer_pid == slot(b.example).peer_pid &&
-             slot(a.example).peer_host == slot(b.example).peer_host;
+             slot(a.example).peer_host == slot(b.example).peer_host &&
+             slot(a.example).peer_identity == slot(b.example).peer_identity;
     }
     // The two ends of one connection.
     const bool is_same_end =
@@ -177,10 +232,28 @@ class Search {
     std::set<std::size_t> reached;
     if (cause.process) {
       reached.insert(*cause.process);
+    } else if (cause.reason == Reason::kRankMissing) {
+      reached = waiting_for_missing();
+      reached.insert(cause.unconnected.begin(), cause.unconnected.end());
     } else {
       reached.insert(cause.example.process);
       if (cause.example.peer) reached.insert(*cause.example.peer);
     }
+    return leading_to(std::move(reached));
+  }
+
+  std::set<std::size_t> waiting_for_missing() const {
+    std::set<std::size_t> processes;
+    for (const WaitingEnd& wait : waits_) {
+      const Wait what = slot(wait).waits_for;
+      const bool is_unmade = what == Wait::kConnect || what == Wait::kAccept;
+      if (is_unmade && !wait.peer) processes.insert(wait.process);
+    }
+    return processes;
+  }
+
+  // With the processes whose waits lead to these.
+  std::set<std::size_t> leading_to(std::set<std::size_t> reached) const {
     for (std::size_t before = 0; before != reached.size();) {
       before = reached.size();
       for (const WaitingEnd& wait : waits_) {
@@ -191,15 +264,14 @@ class Search {
   }
 
   std::span<const Process> processes_;
-  // By host, process and number: the process and the connection in the list.
-  using End = std::tuple<std::string, std::int64_t, std::uint32_t>;
-  std::map<End, std::pair<std::size_t, std::size_t>> by_number_;
+  Peers peers_;
   std::vector<WaitingEnd> waits_;
   std::set<std::size_t> waiting_;  // processes
   // The processes that make calls for at least one connection that waits. A thread that waits for
   // one request may leave others untested.
   std::set<std::size_t> calling_;
   std::vector<Cause> causes_;
+  std::optional<Cause> unmet_;  // the longest wait in accept() that nothing explains
 };
 
 }  // namespace

@@ -9,29 +9,40 @@
 #include <span>
 #include <vector>
 
+#include "tools/hang/unmade.h"
 #include "tools/pages/processes.h"
 
 namespace beeline::hang {
 
-// A connection that waits.
+// A connection that waits, or a listener.
 struct WaitingEnd {
-  std::size_t process = 0;                     // in the list that was given
-  std::size_t connection = 0;                  // of that process
-  std::optional<std::size_t> peer;             // the process at the other end, if it has a page
-  std::optional<std::size_t> peer_connection;  // of that process
+  std::size_t process = 0;     // in the list that was given
+  std::size_t connection = 0;  // of that process: in its `connections`, or in its `listeners`
+  // The process at the other end, if it has a page. Of a listener: one whose connect() has failed.
+  std::optional<std::size_t> peer;
+  std::optional<std::size_t> peer_connection;  // of that process; none: it is not there
   std::int64_t ns = 0;
+  bool is_listener = false;
 };
 
+inline const SlotView& slot_of(const WaitingEnd& wait, std::span<const pages::Process> processes) {
+  const pages::Process& process = processes[wait.process];
+  return (wait.is_listener ? process.listeners : process.connections)[wait.connection];
+}
+
 enum class Reason : std::uint8_t {
-  kStopped,       // the process is stopped
-  kEnded,         // it has ended
-  kCallsNothing,  // it has open requests, and calls nothing for them
-  kNoReceive,     // it posts no receive, and waits for nothing
-  kNoSend,        // it sends nothing, and waits for nothing
-  kLost,          // both ends do their part, and packets do not arrive
-  kNoPath,        // no path of the connection works
-  kElsewhere,     // the next process to look at is on another host
-  kCircle,        // processes wait for one another
+  kStopped,           // the process is stopped
+  kEnded,             // it has ended
+  kCallsNothing,      // it has open requests, and calls nothing for them
+  kNoReceive,         // it posts no receive, and waits for nothing
+  kNoSend,            // it sends nothing, and waits for nothing
+  kNotAccepted,       // it has not accepted a connection, and waits for nothing
+  kConnectionFailed,  // a connection of it has failed, and it waits for nothing
+  kLost,              // both ends do their part, and packets do not arrive
+  kNoPath,            // no path of the connection works
+  kRankMissing,       // somebody waits for a connection, and ranks of the job have no page
+  kElsewhere,         // the next process to look at is on another host
+  kCircle,            // processes wait for one another
 };
 
 struct Cause {
@@ -39,6 +50,11 @@ struct Cause {
   std::optional<std::size_t> process;  // that causes it; none: it is between two, or elsewhere
   WaitingEnd example;                  // the connection that has waited longest for this
   std::size_t waiting = 0;  // how many processes wait for it, at once or by way of others
+  std::optional<std::size_t> failed = {};  // kConnectionFailed: in Process::failed
+  // kRankMissing: the ranks, and the processes that seem to wait for them outside of Beeline, since
+  // they have made no connection yet.
+  std::vector<RankRange> missing = {};
+  std::vector<std::size_t> unconnected = {};
 };
 
 struct Analysis {

@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <system_error>
 
 #include "common/base/clock.h"
+#include "common/base/result.h"
 #include "include/beeline/stats_page.h"
 
 namespace beeline::hang {
@@ -33,12 +35,46 @@ const char* name_of(Reason reason) {
     case Reason::kCallsNothing: return "calls-nothing";
     case Reason::kNoReceive: return "no-receive";
     case Reason::kNoSend: return "no-send";
+    case Reason::kNotAccepted: return "not-accepted";
+    case Reason::kConnectionFailed: return "connection-failed";
     case Reason::kLost: return "packets-lost";
     case Reason::kNoPath: return "no-path";
+    case Reason::kRankMissing: return "rank-missing";
     case Reason::kElsewhere: return "elsewhere";
     case Reason::kCircle: return "circle";
   }
   return "?";
+}
+
+// The process at the other end, or what is known of it.
+std::string peer_of(const SlotView& slot, std::optional<std::size_t> peer,
+                    std::span<const Process> processes) {
+  if (peer) return name_of(processes[*peer]);
+  if (slot.peer_pid != 0) return fmt::format("pid {} on {}", slot.peer_pid, slot.peer_host);
+  return fmt::format("{} on {}", slot.peer_device, slot.peer_host);
+}
+
+// "rank 2", "ranks 2, 5-7"
+std::string text_of(const std::vector<RankRange>& ranges) {
+  constexpr std::size_t kMost = 8;
+  std::string text;
+  for (std::size_t i = 0; i < ranges.size() && i < kMost; ++i) {
+    const auto [first, last] = ranges[i];
+    if (i != 0) text += ", ";
+    text += first == last ? fmt::format("{}", first) : fmt::format("{}-{}", first, last);
+  }
+  if (ranges.size() > kMost) text += ", ...";
+  const bool is_one = ranges.size() == 1 && ranges.front().first == ranges.front().second;
+  return (is_one ? "rank " : "ranks ") + text;
+}
+
+// "peer closed", "system: Connection refused"
+std::string error_of(const SlotView& failed) {
+  const auto event = std::ranges::find(failed.life, Event::kFailed, &EventView::event);
+  if (event == failed.life.end()) return "?";
+  const std::string kind = to_string(static_cast<Errc>(event->arg));
+  if (event->value == 0) return kind;
+  return kind + ": " + std::generic_category().message(static_cast<int>(event->value));
 }
 
 class Words {
@@ -60,13 +96,28 @@ class Words {
       case Reason::kNoSend:
         return fmt::format("{} has sent nothing for {}, and waits for nothing itself", culprit(),
                            time);
+      case Reason::kNotAccepted:
+        return fmt::format(
+            "{} has not accepted the connection of {} for {}, and waits for nothing "
+            "itself",
+            culprit(), waiting(), time);
+      case Reason::kConnectionFailed: return failed_connection();
       case Reason::kLost:
+        if (slot().waits_for == Wait::kConnect) {
+          return fmt::format("the connection of {} to {} is not made for {}, although both try",
+                             waiting(), peer(), time);
+        }
         return fmt::format("packets between {} of {} and {} of {} have been lost for {}",
                            slot().device, waiting(), slot().peer_device, peer(), time);
       case Reason::kNoPath:
         return fmt::format("no path works between {} of {} and {} of {}", slot().device, waiting(),
                            slot().peer_device, peer());
+      case Reason::kRankMissing: return missing_ranks();
       case Reason::kElsewhere:
+        if (cause_.example.is_listener) {
+          return fmt::format("{} has waited {} for a connection, and no process here makes it",
+                             waiting(), time);
+        }
         return fmt::format("{} has waited {} for {}, whose page is not here", waiting(), time,
                            peer());
       case Reason::kCircle: return "the processes wait for one another";
@@ -81,13 +132,31 @@ class Words {
       case Reason::kCallsNothing:
       case Reason::kNoReceive:
       case Reason::kNoSend:
+      case Reason::kNotAccepted:
         return fmt::format("py-spy dump --pid {0}, or gdb -p {0} -batch -ex 'thread apply all bt'",
                            processes_[*cause_.process].pid);
+      case Reason::kConnectionFailed:
+        return fmt::format(
+            "look why in its log, and at the other end of that connection; py-spy "
+            "dump --pid {} shows what it does now",
+            processes_[*cause_.process].pid);
       case Reason::kLost:
+        if (slot().waits_for == Wait::kConnect) {
+          return "look at the logs of both, and whether a firewall is between them: connections "
+                 "are made over TCP (NCCL_SOCKET_IFNAME)";
+        }
         return "look at the counters of both ports and of the switches between them; beeline "
                "doctor --peer HOST measures the path";
       case Reason::kNoPath: return "beeline doctor";
+      case Reason::kRankMissing:
+        return "look whether they were started, and at the end of their logs; if they are on "
+               "another host, beeline hang there";
       case Reason::kElsewhere:
+        if (cause_.example.is_listener) {
+          return "beeline hang on the other hosts of the job; here, look at the processes that "
+                 "wait "
+                 "for nothing";
+        }
         if (slot().peer_host == processes_[cause_.example.process].host) {
           return "its page cannot be read, or the connection is not in it: run this as its user";
         }
@@ -100,14 +169,33 @@ class Words {
   }
 
  private:
-  const SlotView& slot() const {
-    return processes_[cause_.example.process].connections[cause_.example.connection];
-  }
+  const SlotView& slot() const { return slot_of(cause_.example, processes_); }
   std::string culprit() const { return name_of(processes_[*cause_.process]); }
   std::string waiting() const { return name_of(processes_[cause_.example.process]); }
-  std::string peer() const {
-    if (cause_.example.peer) return name_of(processes_[*cause_.example.peer]);
-    return fmt::format("pid {} on {}", slot().peer_pid, slot().peer_host);
+  std::string peer() const { return peer_of(slot(), cause_.example.peer, processes_); }
+
+  std::string failed_connection() const {
+    const SlotView& failed = processes_[*cause_.process].failed[*cause_.failed];
+    return fmt::format(
+        "{} has a connection that failed, {} {} on {} ({}), and waits for nothing "
+        "itself",
+        culprit(), failed.role == SlotRole::kSend ? "to" : "from", failed.peer_device,
+        failed.peer_host, error_of(failed));
+  }
+
+  std::string missing_ranks() const {
+    const bool is_one =
+        cause_.missing.size() == 1 && cause_.missing.front().first == cause_.missing.front().second;
+    const auto ranks = processes_[cause_.example.process].ranks;
+    std::string text = fmt::format(
+        "{} of {} {} no running process with a statistics page on this host: {} not started, {} "
+        "ended, or {} on another host",
+        text_of(cause_.missing), ranks.value_or(0), is_one ? "has" : "have",
+        is_one ? "it has" : "they have", is_one ? "has" : "have", is_one ? "runs" : "run");
+    for (const std::size_t process : cause_.unconnected) {
+      text += fmt::format("; {} has made no connection yet", name_of(processes_[process]));
+    }
+    return text;
   }
 
   const Cause& cause_;
@@ -115,12 +203,14 @@ class Words {
 };
 
 std::string wait_line(const WaitingEnd& wait, std::span<const Process> processes) {
-  const SlotView& slot = processes[wait.process].connections[wait.connection];
-  const std::string peer = wait.peer ? name_of(processes[*wait.peer])
-                                     : fmt::format("pid {} on {}", slot.peer_pid, slot.peer_host);
-  const bool sends = slot.role == SlotRole::kSend;
-  return fmt::format("  {}, {} {} {}: waits {} for {}\n", name_of(processes[wait.process]),
-                     slot.device, sends ? "to" : "from", peer, seconds(wait.ns),
+  const SlotView& slot = slot_of(wait, processes);
+  std::string end = slot.device;
+  if (!wait.is_listener) {
+    end += slot.role == SlotRole::kSend ? " to " : " from ";
+    end += peer_of(slot, wait.peer, processes);
+  }
+  return fmt::format("  {}, {}: waits {} for {}\n", name_of(processes[wait.process]), end,
+                     seconds(wait.ns),
                      beeline_stats_wait_text(static_cast<std::uint32_t>(slot.waits_for)));
 }
 
@@ -181,7 +271,7 @@ std::string json_of(const Analysis& analysis, std::span<const Process> processes
     document["causes"].push_back(std::move(json));
   }
   for (const WaitingEnd& wait : analysis.waits) {
-    const SlotView& slot = processes[wait.process].connections[wait.connection];
+    const SlotView& slot = slot_of(wait, processes);
     document["waits"].push_back(
         {{"process", process_json(processes[wait.process])},
          {"role", beeline_stats_role_text(static_cast<std::uint32_t>(slot.role))},
