@@ -101,7 +101,7 @@ struct Job {
     }
     return found;
   }
-  std::string text() const { return text_of(analyze(), processes); }
+  std::string text() const { return text_of(analyze(), processes, 200); }
 
   std::vector<Process> processes;
   std::uint32_t last = 0;
@@ -358,7 +358,7 @@ TEST_CASE("hang: short waits are left out, and lead to the cause all the same", 
   CHECK(analysis.waits.size() == 1);
   CHECK(job.causes() == one(Reason::kNoReceive, 2));
   CHECK(Job(3).analyze().causes.empty());
-  CHECK(text_of({}, {}) == "no process of this host uses Beeline\n");
+  CHECK(text_of({}, {}, 200) == "no process of this host uses Beeline\n");
 }
 
 TEST_CASE("hang: the report names the cause first, and then every wait", "[tools]") {

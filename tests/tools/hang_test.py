@@ -4,11 +4,13 @@
 
 Usage: hang_test.py BEELINE SOFTNIC PLUGIN HANG_RANK"""
 
+import json
 import signal
 import struct
 import subprocess
+import unittest
 
-from ring import CULPRIT, RANKS, SOFTNIC, RingTest, main
+from ring import CULPRIT, RANKS, SOFTNIC, RingTest, hosts, main, may_begin
 
 
 # Role and state in the page.
@@ -95,6 +97,34 @@ class Hang(RingTest):
         self.assertEqual({cause["reason"] for cause in causes}, {"packets-lost"}, causes)
         for cause in causes:
             self.assertIn(f"rank {CULPRIT} ", cause["fact"])
+
+    @unittest.skipUnless(may_begin(hosts()), "this user cannot give processes host names of their own")
+    def test_on_several_hosts(self):
+        own_pages = ["sh", "-c", 'BEELINE_STATS_DIR="$BEELINE_STATS_DIR/{rank}" && mkdir "$BEELINE_STATS_DIR" && exec "$@"',
+                     "sh"]
+        ring = self.ring("sends-nothing", begin=[*hosts(), *own_pages])
+        found = []
+
+        def is_complete():
+            files = []
+            for pages in (ring.folder / "pages").iterdir():
+                files.append(str(ring.folder / f"{pages.name}.json"))
+                self.assertEqual(ring.hang("--dir", str(pages), "--save", files[-1]), (0, "", ""))
+            _, text, error = ring.hang("--json", *files)
+            self.assertEqual(error, "")
+            found[:] = [files, json.loads(text)["causes"]]
+            return len(files) == RANKS and sum(one["processes_waiting"] for one in found[1]) == RANKS - 1
+
+        ring.wait_for(is_complete, "causes for which all ranks wait")
+        files, causes = found
+        self.assertEqual([(one["process"]["rank"], one["process"]["host"]) for one in causes],
+                         [(CULPRIT, f"node{CULPRIT}")])
+        self.assertIn(f" on node{CULPRIT}) has ", ring.hang(*files)[1])
+        self.assertIn("elsewhere", ring.hang("--json", files[0])[1])
+        for options, words in (((files[0], "--save", "-"), "leave out the files"), (("/none",), "cannot read /none")):
+            status, text, error = ring.hang(*options)
+            self.assertEqual((status, text), (2, ""))
+            self.assertIn(words, error)
 
     def test_a_ring_that_goes_round(self):
         ring = self.ring()

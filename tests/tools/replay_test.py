@@ -6,20 +6,12 @@ Usage: replay_test.py BEELINE SOFTNIC PLUGIN HANG_RANK"""
 
 import json
 import re
-import subprocess
 import unittest
 
-from ring import RANKS, RingTest, main
+from ring import RANKS, RingTest, hosts, main, may_begin
 
-# Each rank on a host of its own, with a clock that is ahead of the one before by 1,000 seconds.
-HOSTS = ["unshare", "--fork", "--kill-child=KILL", "--time", "--monotonic", "{rank}000", "--uts", "sh", "-c",
-         'hostname node{rank} && exec "$@"', "sh"]
-
-
-def may_set_clocks():
-    return subprocess.run([word.format(rank=1) for word in HOSTS] + ["true"], check=False,
-                          stderr=subprocess.DEVNULL).returncode == 0
-
+# The clock of each is ahead of the one before by 1,000 seconds.
+HOSTS = hosts("--time", "--monotonic", "{rank}000")
 
 class Replay(RingTest):
     def pages(self, ring):
@@ -87,7 +79,7 @@ class Replay(RingTest):
         self.assertEqual(len(times), len(self.events(ring)))
         self.assertIn(" -> rank 3 ", merged)
 
-    @unittest.skipUnless(may_set_clocks(), "this user cannot give processes clocks of their own")
+    @unittest.skipUnless(may_begin(HOSTS), "this user cannot give processes host names and clocks of their own")
     def test_hosts_whose_clocks_differ(self):
         ring = self.killed_ring(begin=HOSTS)
         text = ring.beeline("replay", "--merge", *sorted(self.pages(ring)))[1]

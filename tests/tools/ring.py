@@ -25,6 +25,17 @@ RANKS = 4
 CULPRIT = 2
 
 
+def hosts(*options):
+    """Begins the command of each rank so that it has a host name of its own. `options` are those of unshare."""
+    return ["unshare", "--fork", "--kill-child=KILL", "--uts", *options, "sh", "-c", 'hostname node{rank} && exec "$@"', "sh"]
+
+
+def may_begin(command):
+    """Whether this user may, who needs privileges for it."""
+    return subprocess.run([word.format(rank=1) for word in command] + ["true"], check=False,
+                          stderr=subprocess.DEVNULL).returncode == 0
+
+
 class Ring:
     """Four ranks, of which one may hang in a way of its own, or is absent."""
 

@@ -27,6 +27,7 @@ std::string direction_of(SlotRole role) {
   switch (role) {
     case SlotRole::kSend:
     case SlotRole::kReceive: return beeline_stats_role_text(static_cast<std::uint32_t>(role));
+    case SlotRole::kListen: break;
   }
   return kOtherName;
 }

@@ -5,33 +5,61 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "common/base/clock.h"
 #include "tools/cli/exit_status.h"
+#include "tools/cli/output_file.h"
+#include "tools/cli/text_width.h"
 #include "tools/hang/report.h"
+#include "tools/hang/snapshot.h"
 
 namespace beeline::hang {
 namespace {
 
 struct Options {
+  std::vector<std::string> files;
+  std::string save;
   std::string directory = pages::usual_directory();
   double seconds = 5;
   bool json = false;
 };
 
+// Of this host, or of those from which the files are.
+Outcome<pages::Processes> read(const Options& options, std::int64_t now_ns) {
+  if (options.files.empty()) return pages::read_processes(options.directory);
+  pages::Processes all;
+  for (const std::string& file : options.files) {
+    pages::Processes some = BL_TRY(read_snapshot(file, now_ns));
+    all.unreadable += some.unreadable;
+    for (pages::Process& process : some.all) all.all.push_back(std::move(process));
+  }
+  return all;
+}
+
 int run(const Options& options) {
   if (!(options.seconds >= 0 && options.seconds <= 86400)) {
     return tools::print_error(Problem("--seconds: write 0 to 86400"), tools::kUsage);
   }
-  const auto found = pages::read_processes(options.directory);
+  if (!options.save.empty() && !options.files.empty()) {
+    return tools::print_error(Problem("--save is for this host: leave out the files"),
+                              tools::kUsage);
+  }
+  const std::int64_t now = now_ns();
+  const auto found = read(options, now);
   if (!found) return tools::print_error(found.error(), tools::kUsage);
+  if (!options.save.empty()) {
+    const Outcome<void> saved = tools::write_output(options.save, snapshot_of(*found, now));
+    return saved ? 0 : tools::print_error(saved.error(), tools::kUsage);
+  }
   const std::vector<pages::Process>& processes = found->all;
   const Analysis analysis =
-      find_causes(processes, now_ns(), static_cast<std::int64_t>(options.seconds * 1e9));
+      find_causes(processes, now, static_cast<std::int64_t>(options.seconds * 1e9));
   if (options.json) {
     fmt::print("{}", json_of(analysis, processes));
   } else {
-    fmt::print("{}{}", pages::remark_on(found->unreadable), text_of(analysis, processes));
+    fmt::print("{}{}", pages::remark_on(found->unreadable),
+               text_of(analysis, processes, tools::output_width()));
   }
   return analysis.waits.empty() ? 0 : tools::kFailed;
 }
@@ -40,9 +68,15 @@ int run(const Options& options) {
 
 void add_command(tools::CommandLine& line) {
   const auto options = std::make_shared<Options>();
-  tools::Subcommand command =
-      line.add("hang", "Find which process of this host the others wait for",
-               [options] { return run(*options); });
+  tools::Subcommand command = line.add("hang", "Find which process the others wait for",
+                                       [options] { return run(*options); });
+  command.add_rest("files", options->files,
+                   "What --save has written on several hosts (default: the processes of this host)",
+                   "FILE");
+  command.add("--save", options->save,
+              "Write what the processes of this host wait for to this file, for use with those of "
+              "other hosts",
+              "FILE");
   command.add("--seconds", options->seconds,
               "Show connections that have waited at least so long (default 5)");
   command.add("--dir", options->directory,

@@ -10,6 +10,7 @@
 #include "common/base/clock.h"
 #include "common/base/result.h"
 #include "include/beeline/stats_page.h"
+#include "tools/cli/text_width.h"
 
 namespace beeline::hang {
 namespace {
@@ -22,11 +23,33 @@ std::string counted(std::uint64_t count, const char* what) {
   return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
 }
 
-// "rank 2 (pid 4711)"
-std::string name_of(const Process& process) {
-  const std::string pid = fmt::format("pid {}", process.pid);
-  return process.rank ? fmt::format("rank {} ({})", *process.rank, pid) : pid;
-}
+// How the report names processes: "rank 2 (pid 4711)", with the host if there are several.
+class Names {
+ public:
+  explicit Names(std::span<const Process> processes)
+      : processes_(processes), has_hosts_(std::ranges::any_of(processes, [&](const Process& one) {
+          return one.host != processes.front().host;
+        })) {}
+
+  bool has_hosts() const noexcept { return has_hosts_; }
+  std::string of(std::size_t index) const {
+    const Process& process = processes_[index];
+    std::string pid = fmt::format("pid {}", process.pid);
+    if (has_hosts_) pid += " on " + process.host;
+    return process.rank ? fmt::format("rank {} ({})", *process.rank, pid) : pid;
+  }
+  // The process at the other end, or what is known of it.
+  std::string peer_of(const WaitingEnd& wait) const {
+    if (wait.peer) return of(*wait.peer);
+    const SlotView& slot = slot_of(wait, processes_);
+    if (slot.peer_pid != 0) return fmt::format("pid {} on {}", slot.peer_pid, slot.peer_host);
+    return fmt::format("{} on {}", slot.peer_device, slot.peer_host);
+  }
+
+ private:
+  std::span<const Process> processes_;
+  bool has_hosts_;
+};
 
 const char* name_of(Reason reason) {
   switch (reason) {
@@ -44,14 +67,6 @@ const char* name_of(Reason reason) {
     case Reason::kCircle: return "circle";
   }
   return "?";
-}
-
-// The process at the other end, or what is known of it.
-std::string peer_of(const SlotView& slot, std::optional<std::size_t> peer,
-                    std::span<const Process> processes) {
-  if (peer) return name_of(processes[*peer]);
-  if (slot.peer_pid != 0) return fmt::format("pid {} on {}", slot.peer_pid, slot.peer_host);
-  return fmt::format("{} on {}", slot.peer_device, slot.peer_host);
 }
 
 // "rank 2", "ranks 2, 5-7"
@@ -80,7 +95,7 @@ std::string error_of(const SlotView& failed) {
 class Words {
  public:
   Words(const Cause& cause, std::span<const Process> processes)
-      : cause_(cause), processes_(processes) {}
+      : cause_(cause), processes_(processes), names_(processes) {}
 
   std::string fact() const {
     const std::string time = seconds(cause_.example.ns);
@@ -125,7 +140,14 @@ class Words {
     return {};
   }
 
+  // If there are several hosts, it begins with that of the process.
   std::string advice() const {
+    if (!names_.has_hosts() || !cause_.process) return advice_on_host();
+    return "on " + processes_[*cause_.process].host + ": " + advice_on_host();
+  }
+
+ private:
+  std::string advice_on_host() const {
     switch (cause_.reason) {
       case Reason::kStopped: return fmt::format("kill -CONT {}", processes_[*cause_.process].pid);
       case Reason::kEnded: return "look at the end of its log, and at the kernel's (dmesg)";
@@ -160,7 +182,7 @@ class Words {
         if (slot().peer_host == processes_[cause_.example.process].host) {
           return "its page cannot be read, or the connection is not in it: run this as its user";
         }
-        return "beeline hang on that host";
+        return "beeline hang there, or beeline hang --save on all hosts";
       case Reason::kCircle:
         return "do all ranks call the same collectives in the same order? NCCL_DEBUG_SUBSYS=COLL "
                "shows them";
@@ -168,11 +190,10 @@ class Words {
     return {};
   }
 
- private:
   const SlotView& slot() const { return slot_of(cause_.example, processes_); }
-  std::string culprit() const { return name_of(processes_[*cause_.process]); }
-  std::string waiting() const { return name_of(processes_[cause_.example.process]); }
-  std::string peer() const { return peer_of(slot(), cause_.example.peer, processes_); }
+  std::string culprit() const { return names_.of(*cause_.process); }
+  std::string waiting() const { return names_.of(cause_.example.process); }
+  std::string peer() const { return names_.peer_of(cause_.example); }
 
   std::string failed_connection() const {
     const SlotView& failed = processes_[*cause_.process].failed[*cause_.failed];
@@ -188,29 +209,31 @@ class Words {
         cause_.missing.size() == 1 && cause_.missing.front().first == cause_.missing.front().second;
     const auto ranks = processes_[cause_.example.process].ranks;
     std::string text = fmt::format(
-        "{} of {} {} no running process with a statistics page on this host: {} not started, {} "
+        "{} of {} {} no running process with a statistics page on {}: {} not started, {} "
         "ended, or {} on another host",
         text_of(cause_.missing), ranks.value_or(0), is_one ? "has" : "have",
-        is_one ? "it has" : "they have", is_one ? "has" : "have", is_one ? "runs" : "run");
+        names_.has_hosts() ? "these hosts" : "this host", is_one ? "it has" : "they have",
+        is_one ? "has" : "have", is_one ? "runs" : "run");
     for (const std::size_t process : cause_.unconnected) {
-      text += fmt::format("; {} has made no connection yet", name_of(processes_[process]));
+      text += fmt::format("; {} has made no connection yet", names_.of(process));
     }
     return text;
   }
 
   const Cause& cause_;
   std::span<const Process> processes_;
+  Names names_;
 };
 
 std::string wait_line(const WaitingEnd& wait, std::span<const Process> processes) {
   const SlotView& slot = slot_of(wait, processes);
+  const Names names(processes);
   std::string end = slot.device;
   if (!wait.is_listener) {
     end += slot.role == SlotRole::kSend ? " to " : " from ";
-    end += peer_of(slot, wait.peer, processes);
+    end += names.peer_of(wait);
   }
-  return fmt::format("  {}, {}: waits {} for {}\n", name_of(processes[wait.process]), end,
-                     seconds(wait.ns),
+  return fmt::format("{}, {}: waits {} for {}", names.of(wait.process), end, seconds(wait.ns),
                      beeline_stats_wait_text(static_cast<std::uint32_t>(slot.waits_for)));
 }
 
@@ -235,28 +258,31 @@ std::string summary(const Analysis& analysis, std::span<const Process> processes
 
 }  // namespace
 
-std::string text_of(const Analysis& analysis, std::span<const Process> processes) {
+std::string text_of(const Analysis& analysis, std::span<const Process> processes,
+                    std::size_t width) {
   std::string text = summary(analysis, processes);
   for (const Cause& cause : analysis.causes) {
     const Words words(cause, processes);
-    text += fmt::format("\nCAUSE    {}\n", words.fact());
+    text += fmt::format("\nCAUSE    {}\n", tools::wrapped(words.fact(), 9, width));
     if (cause.waiting != 0) {
       text += fmt::format(
           "         {} for it, at once or by way of others\n",
           cause.waiting == 1 ? "1 process waits" : fmt::format("{} processes wait", cause.waiting));
     }
-    text += fmt::format("         look  {}\n", words.advice());
+    text += fmt::format("         look  {}\n", tools::wrapped(words.advice(), 15, width));
   }
   if (analysis.waits.empty()) return text;
   text += "\nConnections that wait\n";
-  for (const WaitingEnd& wait : analysis.waits) text += wait_line(wait, processes);
+  for (const WaitingEnd& wait : analysis.waits) {
+    text += fmt::format("  {}\n", tools::wrapped(wait_line(wait, processes), 4, width));
+  }
   return text;
 }
 
 std::string json_of(const Analysis& analysis, std::span<const Process> processes) {
   using Json = nlohmann::ordered_json;
   const auto process_json = [](const Process& process) {
-    Json json = {{"pid", process.pid}};
+    Json json = {{"pid", process.pid}, {"host", process.host}};
     if (process.rank) json["rank"] = *process.rank;
     return json;
   };

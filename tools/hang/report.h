@@ -3,6 +3,7 @@
 // The output of `beeline hang`.
 #pragma once
 
+#include <cstddef>
 #include <span>
 #include <string>
 
@@ -10,7 +11,9 @@
 
 namespace beeline::hang {
 
-std::string text_of(const Analysis& analysis, std::span<const pages::Process> processes);
+// `width`: columns of text.
+std::string text_of(const Analysis& analysis, std::span<const pages::Process> processes,
+                    std::size_t width);
 std::string json_of(const Analysis& analysis, std::span<const pages::Process> processes);
 
 }  // namespace beeline::hang

@@ -33,19 +33,28 @@ std::uint64_t time_from(std::uint64_t ago_ns, std::int64_t now_ns) {
   return ago_ns == 0 || ago_ns >= now ? 0 : now - ago_ns;
 }
 
-Json json_of(const SlotView& slot, std::int64_t now_ns) {
-  return {{"number", slot.number},
-          {"peer_number", slot.peer_number},
-          {"role", static_cast<std::uint32_t>(slot.role)},
-          {"state", static_cast<std::uint32_t>(slot.state)},
-          {"device", slot.device},
-          {"peer_host", slot.peer_host},
-          {"peer_pid", slot.peer_pid},
-          {"peer_device", slot.peer_device},
-          {"waits_for", static_cast<std::uint32_t>(slot.waits_for)},
-          {"waits_ns", ago(slot.waits_since_ns, now_ns)},
-          {"requests", slot.requests},
-          {"moved_ns_ago", ago(slot.moved_ns, now_ns)}};
+Json slot_json(const SlotView& slot, std::int64_t now_ns) {
+  Json json = {{"number", slot.number},
+               {"role", static_cast<std::uint32_t>(slot.role)},
+               {"state", static_cast<std::uint32_t>(slot.state)},
+               {"device", slot.device},
+               {"peer_host", slot.peer_host},
+               {"peer_pid", slot.peer_pid},
+               {"peer_device", slot.peer_device},
+               {"peer_number", slot.peer_number},
+               {"peer_identity", slot.peer_identity},
+               {"waits_for", static_cast<std::uint32_t>(slot.waits_for)},
+               {"waits_ns", ago(slot.waits_since_ns, now_ns)},
+               {"requests", slot.requests},
+               {"moved_ns_ago", ago(slot.moved_ns, now_ns)},
+               {"opened_ns_ago", ago(slot.opened_ns, now_ns)},
+               {"closed_ns_ago", ago(slot.closed_ns, now_ns)}};
+  for (const EventView& event : slot.life) {
+    if (event.event != Event::kFailed) continue;
+    json["failure"] = {
+        {"kind", event.arg}, {"errno", event.value}, {"ns_ago", ago(event.time_ns, now_ns)}};
+  }
+  return json;
 }
 
 // The file may come from anybody. Bytes that could control a terminal become question marks.
@@ -59,19 +68,35 @@ std::string text_from(const Json& json) {
 SlotView slot_from(const Json& json, std::int64_t now_ns) {
   SlotView slot = {};
   slot.number = json.at("number");
-  slot.peer_number = json.at("peer_number");
   slot.role = static_cast<SlotRole>(json.at("role").get<std::uint32_t>());
   slot.state = static_cast<SlotState>(json.at("state").get<std::uint32_t>());
   slot.device = text_from(json.at("device"));
   slot.peer_host = text_from(json.at("peer_host"));
   slot.peer_pid = json.at("peer_pid");
   slot.peer_device = text_from(json.at("peer_device"));
+  slot.peer_number = json.at("peer_number");
+  slot.peer_identity = json.at("peer_identity");
   slot.waits_for = static_cast<Wait>(json.at("waits_for").get<std::uint32_t>());
   slot.waits_since_ns = time_from(json.at("waits_ns"), now_ns);
   slot.requests = json.at("requests");
   slot.moved_ns = time_from(json.at("moved_ns_ago"), now_ns);
+  slot.opened_ns = time_from(json.at("opened_ns_ago"), now_ns);
+  slot.closed_ns = time_from(json.at("closed_ns_ago"), now_ns);
+  if (json.contains("failure")) {
+    const Json& failure = json["failure"];
+    slot.life.push_back({.time_ns = time_from(failure.at("ns_ago"), now_ns),
+                         .event = Event::kFailed,
+                         .rail = 0,
+                         .arg = failure.at("kind"),
+                         .value = failure.at("errno")});
+  }
   return slot;
 }
+
+// The lists of a process, by their names in the file.
+constexpr std::array kLists = {std::pair("connections", &pages::Process::connections),
+                               std::pair("listeners", &pages::Process::listeners),
+                               std::pair("failed", &pages::Process::failed)};
 
 Life life_from(const std::string& text) {
   for (const auto& [life, name] : kLives) {
@@ -86,8 +111,11 @@ pages::Process process_from(const Json& json, std::int64_t now_ns) {
   process.host = text_from(json.at("host"));
   process.life = life_from(json.at("life"));
   if (json.contains("rank")) process.rank = json["rank"].get<std::uint32_t>();
-  for (const Json& connection : json.at("connections")) {
-    process.connections.push_back(slot_from(connection, now_ns));
+  if (json.contains("ranks")) process.ranks = json["ranks"].get<std::uint32_t>();
+  process.identity = json.at("identity");
+  process.slots_refused = json.at("slots_refused");
+  for (const auto& [name, list] : kLists) {
+    for (const Json& slot : json.at(name)) (process.*list).push_back(slot_from(slot, now_ns));
   }
   return process;
 }
@@ -105,9 +133,12 @@ std::string snapshot_of(const pages::Processes& processes, std::int64_t now_ns) 
       if (process.life == life) json["life"] = name;
     }
     if (process.rank) json["rank"] = *process.rank;
-    json["connections"] = Json::array();
-    for (const SlotView& slot : process.connections) {
-      json["connections"].push_back(json_of(slot, now_ns));
+    if (process.ranks) json["ranks"] = *process.ranks;
+    json["identity"] = process.identity;
+    json["slots_refused"] = process.slots_refused;
+    for (const auto& [name, list] : kLists) {
+      json[name] = Json::array();
+      for (const SlotView& slot : process.*list) json[name].push_back(slot_json(slot, now_ns));
     }
     document["processes"].push_back(std::move(json));
   }
