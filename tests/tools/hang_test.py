@@ -5,6 +5,9 @@
 Usage: hang_test.py BEELINE SOFTNIC PLUGIN HANG_RANK"""
 
 import json
+import os
+import pathlib
+import shutil
 import signal
 import struct
 import subprocess
@@ -97,6 +100,22 @@ class Hang(RingTest):
         self.assertEqual({cause["reason"] for cause in causes}, {"packets-lost"}, causes)
         for cause in causes:
             self.assertIn(f"rank {CULPRIT} ", cause["fact"])
+
+    @unittest.skipUnless(os.geteuid() == 0, "only root has processes of other users")
+    def test_a_page_with_the_number_of_a_process_of_somebody_else(self):
+        ring = self.ring()
+        ring.wait_for_pages()
+        with subprocess.Popen(["sleep", "60"], user=65534) as other:
+            self.addCleanup(other.kill)
+            start = pathlib.Path(f"/proc/{other.pid}/stat").read_text().rpartition(")")[2].split()[19]
+            page = next((ring.folder / "pages").iterdir())
+            forged = page.with_name(f"beeline-{other.pid}-{start}")
+            shutil.copy(page, forged)
+            self.assertEqual(ring.hang()[1], "1 statistics page cannot be used: of another user, or of another version of "
+                             "Beeline\n4 processes with 8 connections: none has waited for long\n")
+            os.chown(forged, 65534, 65534)
+            self.assertIn("5 processes with 10 connections", ring.hang()[1])
+            other.kill()
 
     @unittest.skipUnless(may_begin(hosts()), "this user cannot give processes host names of their own")
     def test_on_several_hosts(self):

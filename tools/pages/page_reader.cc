@@ -120,14 +120,14 @@ Result<PageReader> PageReader::open(const std::string& path) {
   }
   void* start = ::mmap(nullptr, length, PROT_READ, MAP_SHARED, fd.get(), 0);
   if (start == MAP_FAILED) return fail_errno("map the statistics page");
-  PageReader reader(start, length);
+  PageReader reader(start, length, file.st_uid);
   const Status checked = reader.check();
   if (!checked) return fail(checked.error());
   return reader;
 }
 
 PageReader::PageReader(PageReader&& other) noexcept
-    : start_(std::exchange(other.start_, nullptr)), length_(other.length_) {}
+    : start_(std::exchange(other.start_, nullptr)), length_(other.length_), owner_(other.owner_) {}
 
 PageReader::~PageReader() {
   if (start_ != nullptr) ::munmap(start_, length_);

@@ -4,6 +4,8 @@
 // checked.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -70,6 +72,7 @@ class PageReader {
   ~PageReader();
 
   std::uint64_t pid() const noexcept;
+  uid_t owner() const noexcept { return owner_; }  // of the file
   std::uint64_t start_time() const noexcept;
   std::string host() const;
   std::string build() const;
@@ -90,12 +93,14 @@ class PageReader {
  private:
   enum class Parts : std::uint8_t { kBrief, kAll };
   std::optional<SlotView> read_slot(std::uint32_t index, Parts parts) const;
-  PageReader(void* start, std::size_t length) noexcept : start_(start), length_(length) {}
+  PageReader(void* start, std::size_t length, uid_t owner) noexcept
+      : start_(start), length_(length), owner_(owner) {}
   const beeline_stats_header& header() const noexcept;
   Status check() const noexcept;
 
   void* start_;
   std::size_t length_;
+  uid_t owner_;
 };
 
 }  // namespace beeline

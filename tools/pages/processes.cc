@@ -20,19 +20,40 @@ std::string read_proc(std::int64_t pid, const char* name) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-Life life_of(const PageOwner& owner) {
-  if (process_start_time(static_cast<pid_t>(owner.pid)) != owner.start_time) return Life::kEnded;
-  const std::string status = read_proc(owner.pid, "status");
-  constexpr std::string_view kState = "\nState:\t";
-  const std::size_t at = status.find(kState);
-  if (at == std::string::npos || at + kState.size() >= status.size()) return Life::kEnded;
-  switch (status[at + kState.size()]) {
+// The value of a line of /proc/PID/status.
+std::string_view status_line(std::string_view status, const std::string& name) {
+  const std::size_t at = status.find("\n" + name + ":\t");
+  if (at == std::string_view::npos) return {};
+  const std::string_view rest = status.substr(at + name.size() + 3);
+  return rest.substr(0, rest.find('\n'));
+}
+
+Life life_from(std::string_view state) {
+  switch (state.empty() ? 'X' : state.front()) {
     case 'T':
     case 't': return Life::kStopped;
     case 'Z':
     case 'X': return Life::kEnded;
     default: return Life::kRuns;
   }
+}
+
+// Anybody may make a file with the number of a process of somebody else in its name.
+bool is_of_process(const PageReader& page, std::string_view users) {
+  const std::string_view effective = users.substr(std::min(users.find('\t') + 1, users.size()));
+  return effective.substr(0, effective.find('\t')) == std::to_string(page.owner());
+}
+
+struct Found {
+  Life life = Life::kEnded;
+  bool is_forged = false;
+};
+Found look_at_process(const PageOwner& owner, const PageReader& page) {
+  if (process_start_time(static_cast<pid_t>(owner.pid)) != owner.start_time) return {};
+  const std::string status = read_proc(owner.pid, "status");
+  const Life life = life_from(status_line(status, "State"));
+  return {.life = life,
+          .is_forged = life != Life::kEnded && !is_of_process(page, status_line(status, "Uid"))};
 }
 
 void add_slots(Process& process, const PageReader& page) {
@@ -61,7 +82,7 @@ std::string usual_directory() {
 std::string remark_on(std::size_t unreadable) {
   if (unreadable == 0) return {};
   return std::to_string(unreadable) + (unreadable == 1 ? " statistics page" : " statistics pages") +
-         " cannot be read: of another user, or of another version of Beeline\n";
+         " cannot be used: of another user, or of another version of Beeline\n";
 }
 
 Outcome<Processes> read_processes(const std::string& directory) {
@@ -73,14 +94,15 @@ Outcome<Processes> read_processes(const std::string& directory) {
     const std::optional<PageOwner> owner = parse_page_file_name(file.path().filename().string());
     if (!owner) continue;
     const Result<PageReader> page = PageReader::open(file.path());
-    if (!page) {
+    const Found found = page ? look_at_process(*owner, *page) : Found{};
+    if (!page || found.is_forged) {
       ++processes.unreadable;
       continue;
     }
     Process& process = processes.all.emplace_back(Process{.pid = owner->pid,
                                                           .start_time = owner->start_time,
                                                           .host = page->host(),
-                                                          .life = life_of(*owner),
+                                                          .life = found.life,
                                                           .rank = page->rank(),
                                                           .ranks = page->ranks(),
                                                           .identity = page->identity(),

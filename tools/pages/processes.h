@@ -43,7 +43,7 @@ struct Processes {
 };
 
 Outcome<Processes> read_processes(const std::string& directory);
-// "2 statistics pages cannot be read: ..."; empty if there are none.
+// "2 statistics pages cannot be used: ..."; empty if there are none.
 std::string remark_on(std::size_t unreadable);
 
 }  // namespace beeline::pages
