@@ -150,7 +150,9 @@ int main(int argc, char** argv) {
   const std::string way = argv[3];
   const bool closes_listener = way == "listener-gone";
   rank.connect(closes_listener);
-  while (closes_listener) rank.finish(rank.post_send());
+  if (closes_listener) {
+    for (;;) rank.finish(rank.post_send());
+  }
   for (int round = 0; way == "plays" || round < kRoundsBefore; ++round) rank.play_round();
   if (way == "posts-no-receive") {
     rank.finish(rank.post_send());

@@ -62,7 +62,7 @@ pages::Process end_of_pair(std::uint32_t rank) {
 
 TEST_CASE("hang, snapshot: the cause is found on another host", "[tools]") {
   pages::Processes all;
-  for (const std::uint32_t rank : {0, 1}) {
+  for (const std::uint32_t rank : {0U, 1U}) {
     pages::Processes host;
     host.all = {end_of_pair(rank)};
     host.unreadable = rank;

@@ -205,7 +205,6 @@ class Search {
     if (takes_no_part(a.reason)) return takes_no_part(b.reason) && a.process == b.process;
     if (a.reason != b.reason) return false;
     if (a.process || b.process) return a.process == b.process;
-    if (a.reason == Reason::kRankMissing) return true;
     if (a.reason == Reason::kElsewhere) {
       return slot(a.example).peer_pid == slot(b.example).peer_pid &&
              slot(a.example).peer_host == slot(b.example).peer_host &&

@@ -87,7 +87,7 @@ std::string text_of(const std::vector<RankRange>& ranges) {
 std::string error_of(const SlotView& failed) {
   const auto event = std::ranges::find(failed.life, Event::kFailed, &EventView::event);
   if (event == failed.life.end()) return "?";
-  const std::string kind = to_string(static_cast<Errc>(event->arg));
+  std::string kind = to_string(static_cast<Errc>(event->arg));
   if (event->value == 0) return kind;
   return kind + ": " + std::generic_category().message(static_cast<int>(event->value));
 }

@@ -77,11 +77,15 @@ std::vector<Entry> timeline_of(std::span<const Recording> recordings,
 
 std::string name_of(const SlotView& connection, std::span<const Recording> recordings) {
   const Recording* const peer = peer_of(connection, recordings);
-  return fmt::format(
-      "{} {} {}, {}", connection.device, connection.role == SlotRole::kSend ? "to" : "from",
-      peer != nullptr ? peer->name()
-                      : fmt::format("pid {} on {}", connection.peer_pid, connection.peer_host),
-      connection.peer_device);
+  std::string process = connection.peer_host;
+  if (peer != nullptr) {
+    process = peer->name();
+  } else if (connection.peer_pid != 0) {  // it was connected
+    process = fmt::format("pid {} on {}", connection.peer_pid, connection.peer_host);
+  }
+  return fmt::format("{} {} {}, {}", connection.device,
+                     connection.role == SlotRole::kSend ? "to" : "from", process,
+                     connection.peer_device);
 }
 
 std::string text_of(const Entry& entry) {
