@@ -80,13 +80,16 @@ pages::Process watched(std::int64_t pid, std::vector<SlotView> connections,
 }
 
 TEST_CASE("export: waits are counted, and the longest is shown", "[tools]") {
+  pages::Process listens = watched(5, {});
+  listens.listeners = {busy(SlotState::kReady, Wait::kAccept, 8)};
   const std::string text =
-      text_of(state_of({watched(1, {busy(SlotState::kReady, Wait::kData, 3)}),
+      text_of(state_of({listens, watched(1, {busy(SlotState::kReady, Wait::kData, 3)}),
                         watched(2, {busy(SlotState::kReady, Wait::kData, 70)}),
                         watched(3, {busy(SlotState::kReady, Wait::kPath, -5)}),
                         watched(4, {busy(SlotState::kReady, Wait::kCredit, 99)}, Life::kEnded)}));
   CHECK_THAT(text, Contains("beeline_waiting_connections{host=\"n1\",reason=\"data\"} 2\n"));
   CHECK_THAT(text, Contains("beeline_longest_wait_seconds{host=\"n1\",reason=\"data\"} 70\n"));
+  CHECK_THAT(text, Contains("beeline_longest_wait_seconds{host=\"n1\",reason=\"accept\"} 8\n"));
   // It began after the page was read.
   CHECK_THAT(text, Contains("beeline_longest_wait_seconds{host=\"n1\",reason=\"path\"} 0\n"));
   CHECK_THAT(text, Contains("beeline_waiting_connections{host=\"n1\",reason=\"credit\"} 0\n"));

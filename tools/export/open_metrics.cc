@@ -37,11 +37,16 @@ const std::vector<Word>& states() {
 #undef BL_EXPORT_WORD
 
 template <class Does>
-void for_each_open(const State& state, const Does& does) {
+void for_each_in(const State& state, std::vector<SlotView> pages::Process::*list,
+                 const Does& does) {
   for (const pages::Process& process : state.processes.all) {
     if (process.life == pages::Life::kEnded) continue;
-    for (const SlotView& slot : process.connections) does(slot);
+    for (const SlotView& slot : process.*list) does(slot);
   }
+}
+template <class Does>
+void for_each_open(const State& state, const Does& does) {
+  for_each_in(state, &pages::Process::connections, does);
 }
 
 void add_states(Exposition& out, const State& state) {
@@ -69,14 +74,16 @@ double seconds_of_wait(const SlotView& slot, std::int64_t now_ns) {
 void add_waits(Exposition& out, const State& state) {
   std::vector<std::uint64_t> counts(reasons().size());
   std::vector<double> longest(reasons().size());
-  for_each_open(state, [&](const SlotView& slot) {
+  const auto count = [&](const SlotView& slot) {
     if (slot.waits_since_ns == 0) return;
     for (std::size_t i = 0; i < reasons().size(); ++i) {
       if (reasons()[i].number != static_cast<std::uint32_t>(slot.waits_for)) continue;
       ++counts[i];
       longest[i] = std::max(longest[i], seconds_of_wait(slot, state.now_ns));
     }
-  });
+  };
+  for_each_open(state, count);
+  for_each_in(state, &pages::Process::listeners, count);
   const auto each_reason = [&](const auto& values) {
     for (std::size_t i = 0; i < reasons().size(); ++i) {
       if (static_cast<Wait>(reasons()[i].number) == Wait::kNothing) continue;
