@@ -370,7 +370,7 @@ TEST_CASE("hang: the report names the cause first, and then every wait", "[tools
 
 CAUSE    rank 1 (pid 101) has posted no receive for 60 s, and waits for nothing itself
          2 processes wait for it, at once or by way of others
-         look  py-spy dump --pid 101, or gdb -p 101 -batch -ex 'thread apply all bt'
+         next  py-spy dump --pid 101, or gdb -p 101 -batch -ex 'thread apply all bt'
 
 Connections that wait
   rank 0 (pid 100), mlx5_0 to rank 1 (pid 101): waits 60 s for a receive of the peer

@@ -269,7 +269,7 @@ std::string text_of(const Analysis& analysis, std::span<const Process> processes
           "         {} for it, at once or by way of others\n",
           cause.waiting == 1 ? "1 process waits" : fmt::format("{} processes wait", cause.waiting));
     }
-    text += fmt::format("         look  {}\n", tools::wrapped(words.advice(), 15, width));
+    text += fmt::format("         next  {}\n", tools::wrapped(words.advice(), 15, width));
   }
   if (analysis.waits.empty()) return text;
   text += "\nConnections that wait\n";
