@@ -5,51 +5,15 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <system_error>
 
-#include "common/base/clock.h"
-#include "common/base/result.h"
 #include "include/beeline/stats_page.h"
 #include "tools/cli/text_width.h"
+#include "tools/hang/words.h"
 
 namespace beeline::hang {
 namespace {
 
 using pages::Process;
-
-std::string seconds(std::int64_t ns) { return fmt::format("{} s", ns / kNsPerSec); }
-
-std::string counted(std::uint64_t count, const char* what) {
-  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
-}
-
-// How the report names processes: "rank 2 (pid 4711)", with the host if there are several.
-class Names {
- public:
-  explicit Names(std::span<const Process> processes)
-      : processes_(processes), has_hosts_(std::ranges::any_of(processes, [&](const Process& one) {
-          return one.host != processes.front().host;
-        })) {}
-
-  bool has_hosts() const noexcept { return has_hosts_; }
-  std::string of(std::size_t index) const {
-    const Process& process = processes_[index];
-    std::string pid = fmt::format("pid {}", process.pid);
-    if (has_hosts_) pid += " on " + process.host;
-    return process.rank ? fmt::format("rank {} ({})", *process.rank, pid) : pid;
-  }
-  // The process at the other end, or what is known of it.
-  std::string peer_of(const WaitingEnd& wait) const {
-    if (wait.peer) return of(*wait.peer);
-    const SlotView& slot = slot_of(wait, processes_);
-    if (slot.peer_pid != 0) return fmt::format("pid {} on {}", slot.peer_pid, slot.peer_host);
-    return fmt::format("{} on {}", slot.peer_device, slot.peer_host);
-  }
-
- private:
-  std::span<const Process> processes_;
-  bool has_hosts_;
-};
 
 const char* name_of(Reason reason) {
   switch (reason) {
@@ -68,162 +32,6 @@ const char* name_of(Reason reason) {
   }
   return "?";
 }
-
-// "rank 2", "ranks 2, 5-7"
-std::string text_of(const std::vector<RankRange>& ranges) {
-  constexpr std::size_t kMost = 8;
-  std::string text;
-  for (std::size_t i = 0; i < ranges.size() && i < kMost; ++i) {
-    const auto [first, last] = ranges[i];
-    if (i != 0) text += ", ";
-    text += first == last ? fmt::format("{}", first) : fmt::format("{}-{}", first, last);
-  }
-  if (ranges.size() > kMost) text += ", ...";
-  const bool is_one = ranges.size() == 1 && ranges.front().first == ranges.front().second;
-  return (is_one ? "rank " : "ranks ") + text;
-}
-
-// "peer closed", "system: Connection refused"
-std::string error_of(const SlotView& failed) {
-  const auto event = std::ranges::find(failed.life, Event::kFailed, &EventView::event);
-  if (event == failed.life.end()) return "?";
-  std::string kind = to_string(static_cast<Errc>(event->arg));
-  if (event->value == 0) return kind;
-  return kind + ": " + std::generic_category().message(static_cast<int>(event->value));
-}
-
-class Words {
- public:
-  Words(const Cause& cause, std::span<const Process> processes)
-      : cause_(cause), processes_(processes), names_(processes) {}
-
-  std::string fact() const {
-    const std::string time = seconds(cause_.example.ns);
-    switch (cause_.reason) {
-      case Reason::kStopped: return culprit() + " is stopped, by a signal or a debugger";
-      case Reason::kEnded: return culprit() + " has ended";
-      case Reason::kCallsNothing:
-        return fmt::format("{} has {}, and has called nothing for them for {}", culprit(),
-                           counted(slot().requests, "open request"), time);
-      case Reason::kNoReceive:
-        return fmt::format("{} has posted no receive for {}, and waits for nothing itself",
-                           culprit(), time);
-      case Reason::kNoSend:
-        return fmt::format("{} has sent nothing for {}, and waits for nothing itself", culprit(),
-                           time);
-      case Reason::kNotAccepted:
-        return fmt::format(
-            "{} has not accepted the connection of {} for {}, and waits for nothing "
-            "itself",
-            culprit(), waiting(), time);
-      case Reason::kConnectionFailed: return failed_connection();
-      case Reason::kLost:
-        if (slot().waits_for == Wait::kConnect) {
-          return fmt::format("the connection of {} to {} is not made for {}, although both try",
-                             waiting(), peer(), time);
-        }
-        return fmt::format("packets between {} of {} and {} of {} have been lost for {}",
-                           slot().device, waiting(), slot().peer_device, peer(), time);
-      case Reason::kNoPath:
-        return fmt::format("no path works between {} of {} and {} of {}", slot().device, waiting(),
-                           slot().peer_device, peer());
-      case Reason::kRankMissing: return missing_ranks();
-      case Reason::kElsewhere:
-        if (cause_.example.is_listener) {
-          return fmt::format("{} has waited {} for a connection, and no process here makes it",
-                             waiting(), time);
-        }
-        return fmt::format("{} has waited {} for {}, whose page is not here", waiting(), time,
-                           peer());
-      case Reason::kCircle: return "the processes wait for one another";
-    }
-    return {};
-  }
-
-  // If there are several hosts, it begins with that of the process.
-  std::string advice() const {
-    if (!names_.has_hosts() || !cause_.process) return advice_on_host();
-    return "on " + processes_[*cause_.process].host + ": " + advice_on_host();
-  }
-
- private:
-  std::string advice_on_host() const {
-    switch (cause_.reason) {
-      case Reason::kStopped: return fmt::format("kill -CONT {}", processes_[*cause_.process].pid);
-      case Reason::kEnded: return "look at the end of its log, and at the kernel's (dmesg)";
-      case Reason::kCallsNothing:
-      case Reason::kNoReceive:
-      case Reason::kNoSend:
-      case Reason::kNotAccepted:
-        return fmt::format("py-spy dump --pid {0}, or gdb -p {0} -batch -ex 'thread apply all bt'",
-                           processes_[*cause_.process].pid);
-      case Reason::kConnectionFailed:
-        return fmt::format(
-            "look why in its log, and at the other end of that connection; py-spy "
-            "dump --pid {} shows what it does now",
-            processes_[*cause_.process].pid);
-      case Reason::kLost:
-        if (slot().waits_for == Wait::kConnect) {
-          return "look at the logs of both, and whether a firewall is between them: connections "
-                 "are made over TCP (NCCL_SOCKET_IFNAME)";
-        }
-        return "look at the counters of both ports and of the switches between them; beeline "
-               "doctor --peer HOST measures the path";
-      case Reason::kNoPath: return "beeline doctor";
-      case Reason::kRankMissing:
-        return "look whether they were started, and at the end of their logs; if they are on "
-               "another host, beeline hang there";
-      case Reason::kElsewhere:
-        if (cause_.example.is_listener) {
-          return "beeline hang on the other hosts of the job; here, look at the processes that "
-                 "wait "
-                 "for nothing";
-        }
-        if (slot().peer_host == processes_[cause_.example.process].host) {
-          return "its page cannot be read, or the connection is not in it: run this as its user";
-        }
-        return "beeline hang there, or beeline hang --save on all hosts";
-      case Reason::kCircle:
-        return "do all ranks call the same collectives in the same order? NCCL_DEBUG_SUBSYS=COLL "
-               "shows them";
-    }
-    return {};
-  }
-
-  const SlotView& slot() const { return slot_of(cause_.example, processes_); }
-  std::string culprit() const { return names_.of(*cause_.process); }
-  std::string waiting() const { return names_.of(cause_.example.process); }
-  std::string peer() const { return names_.peer_of(cause_.example); }
-
-  std::string failed_connection() const {
-    const SlotView& failed = processes_[*cause_.process].failed[*cause_.failed];
-    return fmt::format(
-        "{} has a connection that failed, {} {} on {} ({}), and waits for nothing "
-        "itself",
-        culprit(), failed.role == SlotRole::kSend ? "to" : "from", failed.peer_device,
-        failed.peer_host, error_of(failed));
-  }
-
-  std::string missing_ranks() const {
-    const bool is_one =
-        cause_.missing.size() == 1 && cause_.missing.front().first == cause_.missing.front().second;
-    const auto ranks = processes_[cause_.example.process].ranks;
-    std::string text = fmt::format(
-        "{} of {} {} no running process with a statistics page on {}: {} not started, {} "
-        "ended, or {} on another host",
-        text_of(cause_.missing), ranks.value_or(0), is_one ? "has" : "have",
-        names_.has_hosts() ? "these hosts" : "this host", is_one ? "it has" : "they have",
-        is_one ? "has" : "have", is_one ? "runs" : "run");
-    for (const std::size_t process : cause_.unconnected) {
-      text += fmt::format("; {} has made no connection yet", names_.of(process));
-    }
-    return text;
-  }
-
-  const Cause& cause_;
-  std::span<const Process> processes_;
-  Names names_;
-};
 
 std::string wait_line(const WaitingEnd& wait, std::span<const Process> processes) {
   const SlotView& slot = slot_of(wait, processes);
