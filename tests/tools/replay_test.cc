@@ -121,7 +121,8 @@ TEST_CASE("replay: the first look of a full ring tells no rate", "[tools]") {
   Recording process = process_of(0, 1000);
   SlotView slot = connection_to(1);
   for (std::uint32_t i = 0; i < BEELINE_STATS_LOOKS; ++i) {
-    slot.looks.push_back(event_at(1000 + i * kNsPerSec, Event::kMoved, i, i * 2'000'000));
+    slot.looks.push_back(
+        event_at(1000 + i * kNsPerSec, Event::kMoved, i, std::uint64_t{i} * 2'000'000));
   }
   process.connections = {slot};
   const Told told({process});
