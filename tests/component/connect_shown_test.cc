@@ -3,6 +3,8 @@
 // What the statistics page shows of connections that are not made yet, and of listeners.
 #include <cstdlib>
 #include <filesystem>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "plugin/stats/stats_page.h"
@@ -34,13 +36,16 @@ class ShownSlots final : public CommSlots {
   }
   void set_identity(std::uint64_t identity) noexcept override { page_.set_identity(identity); }
 
-  // All that were ever used, oldest first.
+  // All that were ever used, oldest first, up to one that is being filled at this moment.
   std::vector<SlotView> read() const {
     const Result<PageReader> reader = PageReader::open(page_.path());
     BL_MUST(reader.has_value());
     std::vector<SlotView> slots;
-    for (std::uint32_t i = 0; i < reader->slots_used(); ++i)
-      slots.push_back(reader->slot(i).value());
+    for (std::uint32_t i = 0; i < reader->slots_used(); ++i) {
+      std::optional<SlotView> slot = reader->slot(i);
+      if (!slot) break;
+      slots.push_back(*std::move(slot));
+    }
     return slots;
   }
   std::uint64_t identity() const { return PageReader::open(page_.path())->identity(); }
