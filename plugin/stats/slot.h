@@ -138,7 +138,7 @@ class StatsSlot {
     set_path_state(index, PathHealth::kDown);
     record(Event::kPathDown, 0, 0, static_cast<std::uint16_t>(index));
   }
-  // Of all paths.
+  // The sum over all paths.
   std::uint64_t path_failures() const noexcept {
     std::uint64_t failures = 0;
     for (const beeline_stats_path& path : slot_->paths) failures += shared::load(path.failures);

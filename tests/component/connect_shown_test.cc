@@ -1,33 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the statistics page shows of connections that are not made yet, and of listeners.
-#include <cstdlib>
-#include <filesystem>
+// Tests what the statistics page shows of connections that are not made yet, and of listeners.
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "plugin/stats/stats_page.h"
 #include "tests/component/connect_raw_peer.h"
+#include "tests/support/stats_dir.h"
 #include "tools/pages/page_reader.h"
 
 using namespace beeline;
 using namespace beeline::test;
 
 namespace {
-
-// In memory, as in production.
-struct PageFolder {
-  PageFolder() { BL_MUST(::mkdtemp(path.data()) != nullptr); }
-  PageFolder(const PageFolder&) = delete;
-  PageFolder& operator=(const PageFolder&) = delete;
-  ~PageFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path, ignored);
-  }
-
-  std::string path = "/dev/shm/beeline_shown_test_XXXXXX";
-};
 
 class ShownSlots final : public CommSlots {
  public:
@@ -51,8 +37,8 @@ class ShownSlots final : public CommSlots {
   std::uint64_t identity() const { return PageReader::open(page_.path())->identity(); }
 
  private:
-  PageFolder folder_;
-  StatsPage page_ = StatsPage::open({.directory = folder_.path});
+  StatsDir folder_;
+  StatsPage page_ = StatsPage::open({.directory = folder_.path()});
 };
 
 ControlOptions shown_in(ShownSlots& slots) {

@@ -441,7 +441,7 @@ TEST_CASE("close: an orderly close logs no warning", "[contract][close]") {
   CAPTURE(way);
   run_flow(
       way,
-      [](Sender& end) {
+      [&](Sender& end) {
         Buffer memory(end, kCloseSize);
         memory.fill(0, kCloseSize, 1);
         end.send(memory.all()).finish();
@@ -449,6 +449,9 @@ TEST_CASE("close: an orderly close logs no warning", "[contract][close]") {
         end.comm.close();
         end.peer.meet();
         BL_MUST(find_log_lines(NCCL_LOG_WARN).empty());
+        if (way.mode == PeerMode::kProcesses) {
+          BL_MUST(log_has(NCCL_LOG_INFO, {"the connection is closed: sent ", " 100 %"}));
+        }
       },
       [](Receiver& end) {
         Buffer memory(end, kCloseSize);

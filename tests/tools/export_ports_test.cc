@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The counters of ports in trees like /sys, as the drivers of several vendors make them.
-#include <stdlib.h>
-
-#include <filesystem>
-#include <fstream>
-
 #include "tests/support/catch.h"
+#include "tests/topology/scratch_folder.h"
 #include "tools/export/port_counters.h"
 
 namespace beeline::exporter {
@@ -14,25 +10,15 @@ namespace {
 
 class SysTree {
  public:
-  SysTree() {
-    char name[] = "/tmp/export-ports-XXXXXX";
-    root_ = ::mkdtemp(name);
-  }
-  SysTree(const SysTree&) = delete;
-  SysTree& operator=(const SysTree&) = delete;
-  ~SysTree() { std::filesystem::remove_all(root_); }
-
   void put(const std::string& device, const std::string& file, const std::string& text) const {
-    const auto path = root_ / "class/infiniband" / device / "ports/1" / file;
-    std::filesystem::create_directories(path.parent_path());
-    std::ofstream(path) << text << '\n';
+    folder_.write("class/infiniband/" + device + "/ports/1/" + file, text + '\n');
   }
   std::vector<PortReading> read(const std::set<std::string>& wanted) const {
-    return read_ports(checks::Tree("", root_.string()), wanted);
+    return read_ports(checks::Tree("", folder_.path()), wanted);
   }
 
  private:
-  std::filesystem::path root_;
+  topology::ScratchFolder folder_;
 };
 
 std::optional<std::uint64_t> value(const PortReading& port, std::string_view name) {

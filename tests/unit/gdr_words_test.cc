@@ -9,7 +9,7 @@
 
 #include "plugin/gdr/report.h"
 #include "tests/support/catch.h"
-#include "tests/unit/stats_dir.h"
+#include "tests/support/stats_dir.h"
 
 using namespace beeline;
 using namespace beeline::gdr;

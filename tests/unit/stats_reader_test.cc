@@ -10,7 +10,7 @@
 #include "common/base/fd.h"
 #include "plugin/stats/stats_page.h"
 #include "tests/support/catch.h"
-#include "tests/unit/stats_dir.h"
+#include "tests/support/stats_dir.h"
 #include "tools/pages/page_reader.h"
 
 namespace beeline {

@@ -14,7 +14,7 @@
 
 #include "plugin/stats/stats_page.h"
 #include "tests/support/catch.h"
-#include "tests/unit/stats_dir.h"
+#include "tests/support/stats_dir.h"
 #include "tools/pages/page_reader.h"
 
 namespace beeline {

@@ -17,7 +17,8 @@
 namespace beeline::exporter {
 namespace {
 
-// What a process does between the last look and its end is not counted.
+// The pages are read this often. Traffic between the last look at a process and its end is not
+// counted.
 constexpr std::int64_t kBetweenLooksNs = kNsPerSec;
 // Some drivers ask the firmware for each counter, and anybody on this host may send requests.
 constexpr std::int64_t kTextLastsNs = 100 * kNsPerMs;

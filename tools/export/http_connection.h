@@ -27,7 +27,7 @@ class HttpConnection {
       : socket_(std::move(socket)), deadline_ns_(now_ns + kClientTimeNs) {}
 
   int fd() const noexcept { return socket_.get(); }
-  // What poll() has to wait for.
+  // The events for which poll() has to wait.
   short wanted() const noexcept;
   // After poll() has reported something: does one step.
   void go_on(const MetricsText& metrics);

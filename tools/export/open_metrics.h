@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the connections that are open do at this moment.
+// Writes the states, the waits and the paths of the connections that are open.
 #pragma once
 
 #include "tools/export/exposition.h"

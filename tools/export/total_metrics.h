@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What connections have counted, also those that are closed.
+// Writes the totals of the counters of connections, also of those that are closed.
 #pragma once
 
 #include "tools/export/exposition.h"

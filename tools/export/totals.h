@@ -16,7 +16,7 @@
 
 namespace beeline::exporter {
 
-// Of all connections of one of NCCL's devices in one direction.
+// The sum over all connections of one of NCCL's devices in one direction.
 struct ConnectionTotal {
   std::uint64_t bytes = 0;
   std::uint64_t messages = 0;
@@ -24,7 +24,7 @@ struct ConnectionTotal {
   std::uint64_t errors = 0;
 };
 
-// Of all paths by one port.
+// The sum over all paths that use one port.
 struct PortTotal {
   std::map<std::string, std::uint64_t> bytes = {};  // by direction
   std::uint64_t failures = 0;
@@ -41,7 +41,8 @@ inline constexpr const char* kOtherName = "other";
 // Lifecycle: as long as the totals have to last. Threads: one.
 class Totals {
  public:
-  // What processes had counted before the first look counts as well, unless they had ended by then.
+  // The first look also adds what the processes that run then have counted before. It ignores the
+  // pages of processes that have ended by then.
   void add(const std::vector<pages::Process>& processes);
 
   using ByDevice = std::map<std::pair<std::string, std::string>, ConnectionTotal>;

@@ -4,7 +4,11 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <utility>
+#include <vector>
 
 #include "tools/cli/text_width.h"
 #include "tools/replay/messages.h"
@@ -70,6 +74,10 @@ std::string messages_of(const SlotView& slot) {
 }  // namespace
 
 std::string text_by_connection(const Story& story) {
+  std::map<std::pair<std::size_t, std::size_t>, std::vector<const Entry*>> entries;
+  for (const Entry& entry : story.timeline) {
+    entries[{entry.process, entry.connection}].push_back(&entry);
+  }
   std::string text = heading(story);
   for (std::size_t p = 0; p < story.recordings.size(); ++p) {
     const Recording& recording = story.recordings[p];
@@ -77,10 +85,9 @@ std::string text_by_connection(const Story& story) {
         fmt::format("{}{}, version {}\n", p == 0 ? "" : "\n", recording.name(), recording.build);
     for (std::size_t c = 0; c < recording.connections.size(); ++c) {
       text += title_of(recording.connections[c], story);
-      for (const Entry& entry : story.timeline) {
-        if (entry.process != p || entry.connection != c) continue;
-        text += fmt::format("    {}  {}\n", time_text(entry.unix_ns),
-                            tools::wrapped(text_of(entry), 4 + kTimeColumns, story.width));
+      for (const Entry* const entry : entries[{p, c}]) {
+        text += fmt::format("    {}  {}\n", time_text(entry->unix_ns),
+                            tools::wrapped(text_of(*entry), 4 + kTimeColumns, story.width));
       }
       text += messages_of(recording.connections[c]);
     }

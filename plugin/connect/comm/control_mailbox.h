@@ -161,7 +161,7 @@ class ControlMailbox {
     std::int64_t waits_since_ns = 0;  // accept() has found nothing since then; 0: it has
     bool was_called = false;          // since this was last asked
   };
-  // Of all listeners.
+  // Returns the calls of accept() of all listeners.
   std::vector<ListenerCalls> take_listener_calls();
   // The control thread calls this at intervals. It ends attempts and arrived connections of
   // kNoOwner that NCCL has not asked for during kIdleRounds calls. A connection whose peer still

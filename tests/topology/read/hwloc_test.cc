@@ -10,7 +10,7 @@
 #include "softnic/spec/spec_toml.h"
 #include "softnic/spec/sysfs_tree.h"
 #include "tests/topology/read/reading.h"
-#include "tests/topology/read/scratch_folder.h"
+#include "tests/topology/scratch_folder.h"
 #include "topology/distance.h"
 #include "topology/read/file.h"
 #include "topology/read/live.h"

@@ -3,7 +3,7 @@
 // Writes a machine as a sysfs tree, as the kernel would show it.
 #pragma once
 
-#include "tests/topology/read/scratch_folder.h"
+#include "tests/topology/scratch_folder.h"
 #include "topology/graph.h"
 
 namespace beeline::topology {

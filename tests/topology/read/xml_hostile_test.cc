@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 
 #include "tests/topology/read/reading.h"
-#include "tests/topology/read/scratch_folder.h"
+#include "tests/topology/scratch_folder.h"
 #include "topology/read/nccl_xml.h"
 
 using namespace beeline::topology;

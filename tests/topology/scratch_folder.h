@@ -41,7 +41,7 @@ class ScratchFolder {
   }
 
  private:
-  std::string path_ = (std::filesystem::temp_directory_path() / "topology-read-XXXXXX").string();
+  std::string path_ = (std::filesystem::temp_directory_path() / "beeline-test-XXXXXX").string();
 };
 
 }  // namespace beeline::topology
