@@ -9,6 +9,7 @@
 #include "tools/cli/command_line.h"
 #include "tools/cli/exit_status.h"
 #include "tools/doctor/command.h"
+#include "tools/env/command.h"
 #include "tools/export/command.h"
 #include "tools/hang/command.h"
 #include "tools/nccl/table.h"
@@ -39,6 +40,7 @@ int main(int argc, char** argv) {
     beeline::doctor::add_command(line);
     beeline::hang::add_command(line);
     beeline::replay::add_command(line);
+    beeline::env::add_command(line);
     beeline::exporter::add_command(line, beeline::kVersion);
     return line.run(argc, argv);
   } catch (const std::exception& error) {  // e.g. out of memory in a library

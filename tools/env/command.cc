@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/env/command.h"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "tools/cli/exit_status.h"
+#include "tools/env/plugin_folder.h"
+#include "tools/env/variables.h"
+
+namespace beeline::env {
+namespace {
+
+struct Options {
+  bool for_mpirun = false;
+  bool for_slurm = false;
+  bool for_kubernetes = false;
+};
+
+// mpirun replaces the value that the nodes have, so the one of this process is added.
+std::string with_own_library_path(const std::string& folder) {
+  const char* const own = std::getenv("LD_LIBRARY_PATH");
+  return own == nullptr || *own == '\0' ? folder : folder + ":" + own;
+}
+
+int run(const Options& options) {
+  if (options.for_mpirun + options.for_slurm + options.for_kubernetes > 1) {
+    return tools::print_error(Problem("--mpirun, --slurm, --k8s: use one of them"), tools::kUsage);
+  }
+  std::error_code error;
+  const auto program = std::filesystem::read_symlink("/proc/self/exe", error);
+  const Outcome<std::filesystem::path> folder = plugin_folder(program.parent_path());
+  if (!folder) return tools::print_error(folder.error());
+
+  const std::string to_add = is_searched_anyway(*folder) ? "" : folder->string();
+  const std::vector<Variable> all = variables(to_add);
+  if (options.for_mpirun) {
+    fmt::print("{}", mpirun_text(variables(to_add.empty() ? "" : with_own_library_path(to_add))));
+  } else if (options.for_kubernetes) {
+    fmt::print("{}", kubernetes_text(all));
+  } else {
+    fmt::print("{}", shell_text(all));
+    if (options.for_slurm) {
+      fmt::print(
+          "# srun passes these on to all nodes. RDMA pins its buffers: if\n"
+          "# srun bash -c 'ulimit -l' does not print \"unlimited\", set\n"
+          "# PropagateResourceLimitsExcept=MEMLOCK in slurm.conf and raise the limit of slurmd.\n");
+    }
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_command(tools::CommandLine& line) {
+  const auto options = std::make_shared<Options>();
+  tools::Subcommand command = line.add("env", "Print the variables that make NCCL use the plugin",
+                                       [options] { return run(*options); });
+  command.add_flag("--mpirun", options->for_mpirun, "As options for Open MPI's mpirun");
+  command.add_flag("--slurm", options->for_slurm, "For a job script of Slurm");
+  command.add_flag("--k8s", options->for_kubernetes, "For a container in a manifest of Kubernetes");
+  command.set_footer(
+      "In a shell: eval \"$(beeline env)\". With mpirun: mpirun $(beeline env --mpirun) PROGRAM. "
+      "`beeline doctor` says what else a host needs.");
+}
+
+}  // namespace beeline::env
