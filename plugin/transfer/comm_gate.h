@@ -39,6 +39,7 @@ class CommGate {
     kWithoutMembarrier = 32,  // of this process
     kFlushesInTest = 64,      // RecvComm::flushes_in_test()
     kAsked = 128,             // the control thread wants to know whether calls are made
+    kRecounts = 256,          // must_recount()
   };
 
   CommGate(Role role, bool has_several_paths) noexcept;
@@ -82,6 +83,14 @@ class CommGate {
   void set_has_several_paths() noexcept { word_.fetch_or(kHasSeveralPaths); }
   bool flushes_in_test() const noexcept { return has_any(kFlushesInTest); }
   void set_flushes_in_test() noexcept { word_.fetch_or(kFlushesInTest); }  // any thread
+  // Of a receiver, after a path has failed: each poll has to count the receives that are spare.
+  bool must_recount() const noexcept { return has_any(kRecounts); }
+  void set_must_recount() noexcept { word_.fetch_or(kRecounts); }
+  void clear_must_recount() noexcept { word_.fetch_and(~std::uint32_t{kRecounts}); }
+  // Whether a receiver that has polled flushes_in_test() or must_recount(): usually neither.
+  BL_INLINED bool has_more_after_poll() const noexcept {
+    return has_any(kFlushesInTest | kRecounts);
+  }
   // From now on is_alarmed().
   void raise_alarm() noexcept { word_.fetch_or(kRaised); }
   // The reason for which the alarm was raised is over. The link may still have one.

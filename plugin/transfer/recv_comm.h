@@ -234,9 +234,8 @@ class RecvComm : public Comm {
     // By line: a bit for each rail that has carried data.
     std::array<std::uint8_t, wire::kMaxLines> carried{};
     // After a path has failed: a message may take more than one receive of a path, so each poll
-    // has to count what is spare. Lines before `sent_again_end` are concerned, or all of them
-    // until the sender has reported, too.
-    bool must_recount = false;
+    // has to count what is spare (CommGate::must_recount). Lines before `sent_again_end` are
+    // concerned, or all of them until the sender has reported, too.
     std::uint8_t open_reports = 0;
     std::uint32_t sent_again_end = 0;
   };

@@ -30,7 +30,7 @@ std::array<GrantedLine, wire::kMaxLines> RecvComm::granted_lines() const noexcep
 
 std::optional<wire::ReceiverReport> RecvComm::report() {
   ++several_->open_reports;
-  several_->must_recount = true;
+  gate_.set_must_recount();
   (void)post_receives_on_all(0);
   std::array<GrantedLine, wire::kMaxLines> lines = granted_lines();
   const auto report = take_receiver_report(next_, lines);
@@ -160,7 +160,7 @@ bool RecvComm::ignores(std::uint16_t line) noexcept {
   const bool is_recent =
       newest == line || static_cast<std::uint16_t>(newest - line) == wire::kMaxLines;
   const bool is_ignored = ignored_lines_.has(line) && is_recent;
-  if (is_ignored) several_->must_recount = true;
+  if (is_ignored) gate_.set_must_recount();
   return is_ignored;
 }
 

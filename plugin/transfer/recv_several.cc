@@ -38,8 +38,8 @@ std::uint32_t RecvComm::receives_expected() noexcept {
     ++in_flight;
     is_sent_again = is_sent_again || wire::is_before(owner.position, several_->sent_again_end);
   }
-  if (!several_->must_recount) return in_flight;
-  several_->must_recount = is_sent_again;
+  if (!gate_.must_recount()) return in_flight;
+  if (!is_sent_again) gate_.clear_must_recount();
   return is_sent_again ? 2 * in_flight : in_flight;
 }
 
@@ -76,14 +76,15 @@ void RecvComm::absorb_on(DataPath& path, const ibv_wc* completions, int found) {
       const std::uint16_t line = wire::unpack(ntohl(one->imm_data)).line;
       several_->chunks[line % wire::kMaxLines] = 0;
       note_carrier(path, line);
-      shared::add(path.bytes, one->byte_len);
-      stats_.add_message(static_cast<std::uint32_t>(place), one->byte_len);
+      const std::uint32_t size = one->byte_len;  // GCC would read it again after add()
+      shared::add(path.bytes, size);
+      stats_.add_message(static_cast<std::uint32_t>(place), size);
     } else {
       on_other(path, *one);
     }
   }
-  if (several_->must_recount) [[unlikely]]
-    (void)post_receives_on_all(0);
+  if (!gate_.has_more_after_poll()) return;
+  if (gate_.must_recount()) (void)post_receives_on_all(0);
   if (flushes_in_test()) flush_arrived();
 }
 

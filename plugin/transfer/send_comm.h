@@ -26,6 +26,8 @@
 
 namespace beeline {
 
+struct SendId;  // send_chain.h
+
 class SendChain;
 
 class SendComm : public Comm {
@@ -221,7 +223,7 @@ class SendComm : public Comm {
   void take_back_message(Request& request, const wire::ReceiverReport& report) noexcept;
   BL_APART void resend_messages() noexcept;
   void absorb_on(DataPath& path, const ibv_wc* completions, int found);
-  void count_sent(DataPath& path, const ibv_wc& completion, std::int64_t now_ns) noexcept;
+  void count_sent(DataPath& path, SendId id) noexcept;
 
   void absorb(DataPath& path, const ibv_wc* completions, int found);
   BL_INLINED bool absorb_one(const ibv_wc& completion) noexcept;

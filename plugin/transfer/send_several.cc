@@ -367,8 +367,14 @@ void SendComm::absorb_on(DataPath& path, const ibv_wc* completions, int found) {
   std::int64_t now = 0;  // not known yet: most short messages are not measured
   for (const ibv_wc* one = completions; one != completions + found; ++one) {
     if (one->status == IBV_WC_SUCCESS) {
-      if (now == 0 && SendId::of(one->wr_id).bytes != 0) now = now_ns();
-      count_sent(path, *one, now);
+      const SendId id = SendId::of(one->wr_id);
+      // Not in count_sent(), which would save registers for it with each short message.
+      if (id.bytes != 0) {
+        if (now == 0) now = now_ns();
+        shared::add(path.bytes, id.bytes);
+        several_->scheduler.completed(path.index, id.bytes, now);
+      }
+      count_sent(path, id);
     } else if (!path.is_up) {
       on_flushed(path, *one);
     } else {
@@ -378,14 +384,9 @@ void SendComm::absorb_on(DataPath& path, const ibv_wc* completions, int found) {
   stats_.add(Counter::kCompletions, static_cast<std::uint64_t>(found));
 }
 
-void SendComm::count_sent(DataPath& path, const ibv_wc& completion, std::int64_t now_ns) noexcept {
-  const SendId id = SendId::of(completion.wr_id);
+void SendComm::count_sent(DataPath& path, SendId id) noexcept {
   path.send_free += id.wrs;
   if (id.slot == kProbeSlot) return;
-  if (id.bytes != 0) {
-    shared::add(path.bytes, id.bytes);
-    several_->scheduler.completed(path.index, id.bytes, now_ns);
-  }
   Request& request = requests_[id.slot % wire::kMaxLines];
   // Posted when this was the only path.
   if ((id.slot & HeldSends::kSeveral) != 0) complete_before(path, request);

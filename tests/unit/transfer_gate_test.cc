@@ -131,9 +131,21 @@ TEST_CASE("gate: a comm without alarm is usual for its role and its number of pa
     CHECK(gate.is_usual(role, Paths::kSeveral));
     return;
   }
+  CHECK_FALSE(gate.has_more_after_poll());
   SECTION("flushes in test") {
     gate.set_flushes_in_test();
+    CHECK(gate.has_more_after_poll());
     CHECK_FALSE(gate.is_alarmed());
+  }
+  SECTION("receives are counted") {
+    gate.set_must_recount();
+    CHECK(gate.has_more_after_poll());
+    CHECK_FALSE(gate.flushes_in_test());
+    CHECK_FALSE(gate.is_alarmed());
+    gate.clear_must_recount();
+    CHECK_FALSE(gate.has_more_after_poll());
+    CHECK(gate.is_usual(role, paths));
+    return;
   }
   SECTION("an alarm") {
     gate.raise_alarm();
