@@ -57,6 +57,9 @@ build_packages=("${demo_packages[@]}" catch2 libbenchmark-dev)
 tools_packages=(procps hwloc-nox)                   # lstopo describes a machine independently
 foreign_packages=(ibverbs-utils perftest ucx-utils) # third-party programs that run over softnic
 mutation_packages=(patch)                           # breaks softnic and the plugin on purpose
+rpm_packages=(rpm)                                  # scripts/package makes one
+packages_packages=(rpm python3-venv)                # which are installed
+package_roots_packages=(rpm debootstrap)            # in systems of other distributions
 steady_packages=(strace)                            # counts system calls
 fuzz_packages=(clang libclang-rt-14-dev)            # meson defines fuzz tests only where these are
 vm_packages=(
@@ -67,7 +70,7 @@ vm_packages=(
 )
 test_packages=(
   "${tools_packages[@]}" "${foreign_packages[@]}" "${mutation_packages[@]}" "${steady_packages[@]}"
-  "${fuzz_packages[@]}" valgrind # which counts instructions, in benchmarks
+  "${fuzz_packages[@]}" "${packages_packages[@]}" valgrind # which counts instructions, in benchmarks
 )
 lint_packages=(cppcheck clang-tidy clang-format shellcheck)
 coverage_packages=(gcovr)
@@ -95,7 +98,7 @@ need_packages() {
 need_groups() {
   local name packages=()
   for name in "$@"; do
-    local -n group=${name}_packages
+    local -n group=${name//-/_}_packages
     packages+=("${group[@]}")
   done
   need_packages "${packages[@]}"

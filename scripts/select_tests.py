@@ -31,6 +31,7 @@ ROTATION = (
     *((f"foreign-{group}", ("plain",), 3, ("softnic/", "tests/fabric/"))
       for group in ("verbs-utils", "write", "send", "read", "latency", "events", "atomic", "shared", "ucx")),
     *((f"vm-boot-{n}", ("plain",), 7, ("scripts/vm", "tests/vm/")) for n in range(1, 7)),
+    ("package-roots", ("plain",), 7, ("common/old_glibc/", "scripts/packaging/", "tests/packages/")),
     ("mutations", ("plain",), 3, ("tests/mutations/",)),
     ("soak", ("plain",), 3, ("tests/fabric/",)),
     # The longest tests of these lanes.
@@ -54,7 +55,7 @@ ONE_THREAD = {
 
 
 # Suites whose tests need additional packages.
-GROUPS = ("tools", "foreign", "mutation", "steady", "vm")
+GROUPS = ("tools", "foreign", "mutation", "packages", "package-roots", "steady", "vm")
 
 
 def introspect(folder, what):

@@ -7,12 +7,12 @@
 #include <filesystem>
 #include <memory>
 #include <string>
-#include <system_error>
 #include <vector>
 
+#include "common/base/problem.h"
 #include "tools/cli/exit_status.h"
-#include "tools/env/plugin_folder.h"
 #include "tools/env/variables.h"
+#include "tools/nccl/own_plugin.h"
 
 namespace beeline::env {
 namespace {
@@ -33,12 +33,10 @@ int run(const Options& options) {
   if (options.for_mpirun + options.for_slurm + options.for_kubernetes > 1) {
     return tools::print_error(Problem("--mpirun, --slurm, --k8s: use one of them"), tools::kUsage);
   }
-  std::error_code error;
-  const auto program = std::filesystem::read_symlink("/proc/self/exe", error);
-  const Outcome<std::filesystem::path> folder = plugin_folder(program.parent_path());
+  const Outcome<std::filesystem::path> folder = nccl::own_plugin_folder();
   if (!folder) return tools::print_error(folder.error());
 
-  const std::string to_add = is_searched_anyway(*folder) ? "" : folder->string();
+  const std::string to_add = nccl::is_always_searched(*folder) ? "" : folder->string();
   const std::vector<Variable> all = variables(to_add);
   if (options.for_mpirun) {
     fmt::print("{}", mpirun_text(variables(to_add.empty() ? "" : with_own_library_path(to_add))));

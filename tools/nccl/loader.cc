@@ -8,28 +8,14 @@
 #include <filesystem>
 #include <vector>
 
+#include "tools/nccl/own_plugin.h"
+
 namespace beeline::nccl {
 namespace {
 
-constexpr const char* kOurs = "libnccl-net-beeline.so";
-
-#if defined(__x86_64__)
-constexpr const char* kMultiarch = "x86_64-linux-gnu";
-#elif defined(__aarch64__)
-constexpr const char* kMultiarch = "aarch64-linux-gnu";
-#else
-constexpr const char* kMultiarch = ".";
-#endif
-
 std::string default_plugin() {
-  std::error_code error;
-  const auto here = std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
-  const auto above = here.parent_path();
-  for (const auto& folder : {above / "plugin" / "abi", above / "lib" / kMultiarch, above / "lib"}) {
-    const std::filesystem::path file = folder / kOurs;
-    if (std::filesystem::exists(file, error)) return file;
-  }
-  return kOurs;
+  const Outcome<std::filesystem::path> folder = own_plugin_folder();
+  return folder ? (*folder / kOwnPluginFile).string() : kOwnPluginFile;
 }
 
 struct Library {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/env/plugin_folder.h"
+#include "tools/nccl/own_plugin.h"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 #include <array>
 #include <system_error>
 
-namespace beeline::env {
+namespace beeline::nccl {
 namespace {
 
 namespace fs = std::filesystem;
@@ -22,24 +22,24 @@ constexpr const char* kDebianTriplet = "";
 
 }  // namespace
 
-Outcome<fs::path> plugin_folder(const fs::path& program_folder) {
-  const fs::path above = program_folder.parent_path();
+Outcome<fs::path> own_plugin_folder() {
+  std::error_code error;
+  const fs::path above = fs::read_symlink("/proc/self/exe", error).parent_path().parent_path();
   const std::array candidates = {
       above / "lib", above / "lib64", above / "lib" / kDebianTriplet,
       above / "plugin" / "abi",  // in a build folder
   };
-  std::error_code error;
   for (const fs::path& folder : candidates) {
-    if (fs::exists(folder / kPluginFile, error)) return folder;
+    if (fs::exists(folder / kOwnPluginFile, error)) return folder;
   }
   return fail(Problem(fmt::format(
       "{} is not in {}, nor in {} or {}: this program was installed or copied without the plugin. "
       "Install both, or set "
       "LD_LIBRARY_PATH to the plugin's folder",
-      kPluginFile, candidates[0].string(), candidates[1].string(), candidates[2].string())));
+      kOwnPluginFile, candidates[0].string(), candidates[1].string(), candidates[2].string())));
 }
 
-bool is_searched_anyway(const fs::path& folder) {
+bool is_always_searched(const fs::path& folder) {
   const std::array searched = {
       fs::path("/lib"),
       fs::path("/usr/lib"),
@@ -51,4 +51,4 @@ bool is_searched_anyway(const fs::path& folder) {
   return std::ranges::find(searched, folder) != searched.end();
 }
 
-}  // namespace beeline::env
+}  // namespace beeline::nccl

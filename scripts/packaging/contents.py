@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is in a package: the installed files, without their debug information, and the documents."""
+import dataclasses
+import os
+import pathlib
+import platform
+import subprocess
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+DOCUMENTS = ["README.md", "CHANGELOG.md", "LICENSE", "NOTICE", "SECURITY.md"]
+SUMMARY = "NCCL network plugin for RDMA"
+DESCRIPTION = """\
+Beeline moves NCCL's traffic between GPU memory and the network over InfiniBand, RoCE and iWARP. It keeps jobs
+running when links fail, and says what is slow or broken. The command beeline measures, checks and watches it;
+softnic is a software RDMA device for tests without hardware."""
+PLUGIN = "lib/libnccl-net-beeline.so"
+
+
+@dataclasses.dataclass(frozen=True)
+class File:
+    data: bytes
+    mode: int = 0o644
+    link: str = ""  # where a symbolic link points to
+
+
+class Release:
+    def __init__(self, version):
+        self.version = version
+        self.machine = platform.machine()  # x86_64, aarch64
+        self.stem = f"beeline-{version}-{self.machine}"
+        self.epoch = int(os.environ["SOURCE_DATE_EPOCH"])
+
+
+def read_stage(folder):
+    """The files by their paths below the prefix, and the debug information of programs by theirs."""
+    files, debug = {}, {}
+    for path in sorted(folder.rglob("*")):
+        name = str(path.relative_to(folder))
+        if path.is_symlink():
+            files[name] = File(b"", 0o777, os.readlink(path))
+        elif path.is_file():
+            data = path.read_bytes()
+            if data.startswith(b"\x7fELF"):
+                data, build_id, symbols = without_debug_information(path)
+                debug[f"lib/debug/.build-id/{build_id[:2]}/{build_id[2:]}.debug"] = File(symbols)
+            files[name] = File(data, 0o755 if os.access(path, os.X_OK) else 0o644)
+    if PLUGIN not in files:
+        raise SystemExit(f"{folder} has no {PLUGIN}: configure the build with -Dlibdir=lib")
+    for name in DOCUMENTS:
+        files[f"share/doc/beeline/{name}"] = File((ROOT / name).read_bytes())
+    return files, debug
+
+
+def without_debug_information(path):
+    """The stripped program, its build id, and what was stripped; debuggers find it by the id."""
+    notes = subprocess.run(["readelf", "-n", path], capture_output=True, text=True, check=True).stdout
+    build_id = next(line.split()[-1] for line in notes.splitlines() if "Build ID:" in line)
+    with tempfile.TemporaryDirectory() as scratch:
+        symbols, stripped = pathlib.Path(scratch, "symbols"), pathlib.Path(scratch, "stripped")
+        subprocess.run(["objcopy", "--only-keep-debug", "--compress-debug-sections", path, symbols], check=True)
+        subprocess.run(["strip", "--strip-unneeded", "-o", stripped, path], check=True)
+        return stripped.read_bytes(), build_id, symbols.read_bytes()
+
+
+def moved(files, folder):
+    """The files as they are for a distribution whose libraries lie in `folder` instead of lib."""
+    def place(name):
+        return folder + "/" + name.removeprefix("lib/") if name == PLUGIN else name
+
+    return {place(name): file for name, file in files.items()}
+
+
+def write_tree(files, root, epoch):
+    """Writes the files below `root`, with the given time."""
+    for name, file in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if file.link:
+            path.symlink_to(file.link)
+        else:
+            path.write_bytes(file.data)
+            path.chmod(file.mode)
+    for path in [*root.rglob("*"), root]:
+        if path.is_dir() and not path.is_symlink():
+            path.chmod(0o755)
+        os.utime(path, (epoch, epoch), follow_symlinks=False)

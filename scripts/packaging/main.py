@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Packs what scripts/package has built and installed into a folder.
+
+Usage: main.py --version VERSION --installed FOLDER --output FOLDER FORMAT...
+"""
+import argparse
+import pathlib
+
+import contents
+import deb
+import image
+import rpm
+import sbom
+import tarball
+import wheel
+
+WRITERS = {
+    "deb": deb.write,
+    "rpm": rpm.write,
+    "wheel": wheel.write,
+    "tarball": tarball.write,
+    "image": image.write,
+}
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--version", required=True)
+    parser.add_argument("--installed", type=pathlib.Path, required=True, help="the prefix of an installation")
+    parser.add_argument("--output", type=pathlib.Path, required=True)
+    parser.add_argument("formats", nargs="+", choices=WRITERS)
+    options = parser.parse_args()
+    options.output.mkdir(parents=True, exist_ok=True)
+
+    release = contents.Release(options.version)
+    files, debug = contents.read_stage(options.installed)
+    bill = sbom.text(release)
+    files["share/doc/beeline/sbom.spdx.json"] = contents.File(bill)
+    files["share/doc/beeline/third-party-licenses.txt"] = contents.File(sbom.licenses())
+    made = [WRITERS[each](release, files, options.output) for each in options.formats]
+    made.append(tarball.write_debug(release, debug, options.output))
+    made.append(options.output / f"{release.stem}.spdx.json")
+    made[-1].write_bytes(bill)
+    for path in made:
+        print(f"{path}  {path.stat().st_size / 1e6:.1f} MB")
+
+
+if __name__ == "__main__":
+    main()

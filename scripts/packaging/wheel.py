@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A wheel for pip. It has no code for one version of Python, and no symbolic links, which wheels cannot have."""
+import base64
+import hashlib
+import pathlib
+import time
+import zipfile
+
+import contents
+
+HERE = pathlib.Path(__file__).parent
+# pip installs a wheel with this tag where glibc is 2.28 or newer.
+TAG = "py3-none-manylinux_2_28_"
+
+
+def write(release, files, folder):
+    name, tag = f"beeline_nccl-{release.version}", TAG + release.machine
+    placed = {f"beeline_nccl/{path}": file for path, file in files.items() if not file.link}
+    placed["beeline_nccl/__init__.py"] = contents.File((HERE / "wheel_init.py").read_bytes())
+    placed[f"{name}.dist-info/METADATA"] = contents.File(metadata(release).encode())
+    placed[f"{name}.dist-info/WHEEL"] = contents.File(
+        f"Wheel-Version: 1.0\nGenerator: beeline\nRoot-Is-Purelib: false\nTag: {tag}\n".encode())
+    placed[f"{name}.dist-info/entry_points.txt"] = contents.File(
+        b"[console_scripts]\nbeeline = beeline_nccl:run_beeline\nsoftnic = beeline_nccl:run_softnic\n")
+    record = f"{name}.dist-info/RECORD"
+    placed[record] = contents.File(record_text(placed, record).encode())
+
+    path = folder / f"{name}-{tag}.whl"
+    when = time.gmtime(release.epoch)[:6]
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+        for each, file in sorted(placed.items()):
+            info = zipfile.ZipInfo(each, when)
+            info.external_attr = (0o100000 | file.mode) << 16
+            info.compress_type = zipfile.ZIP_DEFLATED
+            archive.writestr(info, file.data)
+    return path
+
+
+def record_text(placed, record):
+    lines = []
+    for path, file in sorted(placed.items()):
+        digest = base64.urlsafe_b64encode(hashlib.sha256(file.data).digest()).decode().rstrip("=")
+        lines.append(f"{path},sha256={digest},{len(file.data)}\n")
+    return "".join(lines) + f"{record},,\n"
+
+
+def metadata(release):
+    return f"""\
+Metadata-Version: 2.1
+Name: beeline-nccl
+Version: {release.version}
+Summary: {contents.SUMMARY}
+License: Apache-2.0
+Requires-Python: >=3.6
+Description-Content-Type: text/plain
+
+{contents.DESCRIPTION}
+
+eval "$(beeline env)" sets what NCCL needs to use it.
+"""

@@ -1,0 +1,121 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Each format that scripts/package makes is installed into a folder of its own and used from there.
+
+Usage: packages_test.py BUILD
+
+`package_roots` installs packages into whole systems of other distributions.
+"""
+import hashlib
+import io
+import json
+import pathlib
+import subprocess
+import sys
+import tarfile
+import tempfile
+import unittest
+import venv
+
+import installed
+
+BUILD = pathlib.Path(sys.argv.pop(1))
+LIBC = {"libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "ld-linux-x86-64.so.2"}
+
+
+class Packages(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        cls.scratch = pathlib.Path(folder.name).resolve()
+        cls.packages = installed.make_packages(BUILD, cls.scratch)
+
+    def setUp(self):
+        self.root = self.scratch / self.id().rpartition(".")[2]
+        self.root.mkdir()
+
+    def test_tarball(self):
+        with tarfile.open(self.packages["tarball"]) as archive:
+            archive.extractall(self.root)
+        installed.check(self, self.root / "beeline-0.0.0" / "bin")
+
+    def test_wheel(self):
+        venv.create(self.root, with_pip=True)
+        installed.run([self.root / "bin" / "pip", "install", "--no-index", "--quiet", self.packages["wheel"]])
+        installed.check(self, self.root / "bin")
+        variables = installed.run([self.root / "bin" / "beeline", "env"])
+        self.assertIn("/site-packages/beeline_nccl/lib", variables)
+
+    def test_deb(self):
+        admin = self.root / "var" / "lib" / "dpkg"
+        for folder in ("info", "updates", "triggers"):
+            (admin / folder).mkdir(parents=True)
+        (admin / "status").touch()
+        installed.run(["dpkg", f"--root={self.root}", "--log=/dev/null", "--force-depends",
+                       "--force-script-chrootless", "--install", self.packages["deb"]])
+        installed.check(self, self.root / "usr" / "bin")
+
+    def test_rpm(self):
+        installed.run(["rpm", "--root", self.root, "--install", "--nodeps", "--noscripts", self.packages["rpm"]])
+        self.assertEqual(installed.run(["rpm", "--root", self.root, "--verify", "--nodeps", "beeline"]), "")
+        installed.check(self, self.root / "usr" / "bin")
+
+    def test_image(self):
+        with tarfile.open(self.packages["image"]) as archive:
+            blobs = {member.name: archive.extractfile(member).read() for member in archive if member.isfile()}
+        for name, data in blobs.items():
+            if name.startswith("blobs/"):
+                self.assertEqual(name, f"blobs/sha256/{hashlib.sha256(data).hexdigest()}")
+
+        def blob(entry):
+            data = blobs["blobs/" + entry["digest"].replace(":", "/")]
+            self.assertEqual(len(data), entry["size"])
+            return data
+
+        manifest = json.loads(blob(json.loads(blobs["index.json"])["manifests"][0]))
+        config = json.loads(blob(manifest["config"]))
+        layer, = manifest["layers"]
+        with tarfile.open(fileobj=io.BytesIO(blob(layer))) as archive:
+            archive.extractall(self.root)
+        plain = subprocess.run(["gzip", "-d"], input=blob(layer), capture_output=True, check=True).stdout
+        self.assertEqual(config["rootfs"]["diff_ids"], [f"sha256:{hashlib.sha256(plain).hexdigest()}"])
+        installed.check(self, self.root / "opt" / "beeline" / "bin")
+
+    def test_packing_again_gives_the_same_bytes(self):
+        again = self.root / "again"
+        again.mkdir()
+        for name, path in installed.make_packages(BUILD, again).items():
+            with self.subTest(name):
+                self.assertEqual(path.read_bytes(), self.packages[name].read_bytes())
+
+    def test_programs_need_only_libc_and_have_no_debug_information(self):
+        programs = 0
+        for path in installed_programs(self.packages["tarball"], self.root):
+            with self.subTest(path.name):
+                programs += 1
+                dynamic = installed.run(["readelf", "-dW", path])
+                needed = {line.split("[")[1].rstrip("]") for line in dynamic.splitlines() if "(NEEDED)" in line}
+                self.assertLessEqual(needed, LIBC)
+                self.assertNotIn("RUNPATH", dynamic)
+                self.assertNotIn(".debug_info", installed.run(["readelf", "-SW", path]))
+        self.assertEqual(programs, 5)
+
+    def test_debug_information_lies_under_the_build_id(self):
+        program = next(path for path in installed_programs(self.packages["tarball"], self.root)
+                       if path.name == "beeline")
+        notes = installed.run(["readelf", "-n", program])
+        build_id = next(line.split()[-1] for line in notes.splitlines() if "Build ID" in line)
+        with tarfile.open(next(self.packages["tarball"].parent.glob("*-debug.tar.gz"))) as archive:
+            self.assertIn(f"lib/debug/.build-id/{build_id[:2]}/{build_id[2:]}.debug", archive.getnames())
+
+
+def installed_programs(tarball, root):
+    with tarfile.open(tarball) as archive:
+        archive.extractall(root)
+    return [path for path in root.rglob("*")
+            if path.is_file() and not path.is_symlink() and path.read_bytes()[:4] == b"\x7fELF"]
+
+
+if __name__ == "__main__":
+    unittest.main()
