@@ -117,29 +117,43 @@ class Hang(RingTest):
             self.assertIn("5 processes with 10 connections", ring.hang()[1])
             other.kill()
 
-    @unittest.skipUnless(may_begin(hosts()), "this user cannot give processes host names of their own")
-    def test_on_several_hosts(self):
+    def ring_of_hosts(self, way):
+        """Each rank has a host name and a folder of pages of its own."""
         own_pages = ["sh", "-c", 'BEELINE_STATS_DIR="$BEELINE_STATS_DIR/{rank}" && mkdir "$BEELINE_STATS_DIR" && exec "$@"',
                      "sh"]
-        ring = self.ring("sends-nothing", begin=[*hosts(), *own_pages])
+        return self.ring(way, begin=[*hosts(), *own_pages])
+
+    def save(self, ring):
+        """The files of all hosts that have begun, by rank."""
+        files = {}
+        for pages in (ring.folder / "pages").iterdir():
+            files[int(pages.name)] = str(ring.folder / f"{pages.name}.json")
+            self.assertEqual(ring.hang("--dir", str(pages), "--save", files[int(pages.name)]), (0, "", ""))
+        return files
+
+    def causes_on_hosts(self, ring):
+        """The files of all hosts, and the causes, once all ranks wait for them."""
         found = []
 
         def is_complete():
-            files = []
-            for pages in (ring.folder / "pages").iterdir():
-                files.append(str(ring.folder / f"{pages.name}.json"))
-                self.assertEqual(ring.hang("--dir", str(pages), "--save", files[-1]), (0, "", ""))
-            _, text, error = ring.hang("--json", *files)
+            files = self.save(ring)
+            _, text, error = ring.hang("--json", *files.values())
             self.assertEqual(error, "")
             found[:] = [files, json.loads(text)["causes"]]
             return len(files) == RANKS and sum(one["processes_waiting"] for one in found[1]) == RANKS - 1
 
         ring.wait_for(is_complete, "causes for which all ranks wait")
-        files, causes = found
+        return found
+
+    @unittest.skipUnless(may_begin(hosts()), "this user cannot give processes host names of their own")
+    def test_on_several_hosts(self):
+        ring = self.ring_of_hosts("sends-nothing")
+        by_rank, causes = self.causes_on_hosts(ring)
+        files = list(by_rank.values())
         self.assertEqual([(one["process"]["rank"], one["process"]["host"]) for one in causes],
                          [(CULPRIT, f"node{CULPRIT}")])
         self.assertIn(f" on node{CULPRIT}) has ", ring.hang(*files)[1])
-        self.assertIn("elsewhere", ring.hang("--json", files[0])[1])
+        self.assertIn("elsewhere", ring.hang("--json", "--seconds", "0", by_rank[CULPRIT + 1])[1])
         for options, words in (((files[0], "--save", "-"), "leave out the files"), (("/none",), "cannot read /none")):
             status, text, error = ring.hang(*options)
             self.assertEqual((status, text), (2, ""))
