@@ -30,6 +30,9 @@ void add_armed(const PortRecord& port, Words& words) {
                                 port.error_countdown.load()));
   if ((faults & kFaultCorrupt) != 0)
     words.push_back(fmt::format("corrupt@{}", port.corrupt_countdown.load()));
+  if ((faults & kFaultDiscard) != 0)
+    words.push_back(
+        fmt::format("discard={}@{}", port.discard_bytes.load(), port.discard_countdown.load()));
 }
 
 }  // namespace

@@ -57,9 +57,9 @@ CLI::App* add_ctl(CLI::App& app, Line& line) {
   ctl->add_option("target", line.target, "[host/]device[:port]");
   ctl->add_option("command", line.commands,
                   "port: down, up, rate=200M|max, latency=50us, jitter=50us, loss=2.5%, blackhole, "
-                  "pause, pause=200ms, resume, error=STATUS@N, corrupt@N, gid=3:fe80::1|none, "
-                  "pkey=0x8001, event=NAME, reset; device: remove, return, refuse-err=on|off, "
-                  "refuse-gpu=on|off");
+                  "pause, pause=200ms, resume, error=STATUS@N, corrupt@N, discard=BYTES@N, "
+                  "gid=3:fe80::1|none, pkey=0x8001, event=NAME, reset; device: remove, return, "
+                  "refuse-err=on|off, refuse-gpu=on|off");
   return ctl;
 }
 

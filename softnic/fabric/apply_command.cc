@@ -48,6 +48,7 @@ void change_words(const Fabric& fabric, PortRef where, const PortCommand& comman
     case Kind::kResume: return resume(port);
     case Kind::kError: return arm_error(port, command.status, command.value);
     case Kind::kCorrupt: return arm_corruption(port, command.value);
+    case Kind::kDiscard: return arm_discard(port, command.bytes, command.value);
     case Kind::kGid: return set_gid(port, command);
     case Kind::kPkey: return port.pkey.store(static_cast<std::uint32_t>(command.value));
     case Kind::kReset: return reset(device, port);

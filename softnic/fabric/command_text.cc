@@ -37,6 +37,7 @@ std::string command_text(const PortCommand& command) {
     case Kind::kError:
       return fmt::format("error={}@{}", wc_status_name(command.status), command.value);
     case Kind::kCorrupt: return fmt::format("corrupt@{}", command.value);
+    case Kind::kDiscard: return fmt::format("discard={}@{}", command.bytes, command.value);
     case Kind::kGid: return gid_change_text(command);
     case Kind::kPkey: return fmt::format("pkey=0x{:04x}", command.value);
     case Kind::kEvent: return "event=" + event_name(command.status);

@@ -30,15 +30,19 @@ beeline::Outcome<PortCommand> parse_value(Kind kind, const std::string& value) {
   return PortCommand{.kind = kind, .value = BL_TRY(kParse(value))};
 }
 
-beeline::Outcome<std::uint64_t> parse_count(const std::string& text) {
-  std::uint64_t count = 0;
+// 0: it is no positive number.
+std::uint64_t positive_number(const std::string& text) {
+  std::uint64_t number = 0;
   const char* const end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, count);
-  if (error != std::errc{} || rest != end || count == 0)
-    return fail(fmt::format(
-        "\"{}\" is not a count: after @ comes 1 for the next work request, 2 for the one after it",
-        text));
-  return count;
+  const auto [rest, error] = std::from_chars(text.data(), end, number);
+  return error == std::errc{} && rest == end ? number : 0;
+}
+
+beeline::Outcome<std::uint64_t> parse_count(const std::string& text) {
+  if (const std::uint64_t count = positive_number(text); count != 0) return count;
+  return fail(fmt::format(
+      "\"{}\" is not a count: after @ comes 1 for the next work request, 2 for the one after it",
+      text));
 }
 
 beeline::Outcome<std::uint64_t> parse_pause(const std::string& text) {
@@ -73,6 +77,22 @@ beeline::Outcome<PortCommand> parse_error(Kind kind, const std::string& value) {
         fmt::format("\"error={}\" lacks @N: write for example error=retry_exc_err@1", value));
   PortCommand command{.kind = kind};
   command.status = BL_TRY(parse_wc_status(value.substr(0, at)));
+  command.value = BL_TRY(parse_count(value.substr(at + 1)));
+  return command;
+}
+
+// "64@1"
+beeline::Outcome<PortCommand> parse_discard(Kind kind, const std::string& value) {
+  const std::size_t at = value.find('@');
+  if (at == std::string::npos)
+    return fail(fmt::format("\"discard={}\" lacks @N: write for example discard=64@1", value));
+  PortCommand command{.kind = kind};
+  command.bytes = positive_number(value.substr(0, at));
+  if (command.bytes == 0)
+    return fail(
+        fmt::format("\"{}\" is not a length: before @ come the bytes of the longest message "
+                    "that counts",
+                    value.substr(0, at)));
   command.value = BL_TRY(parse_count(value.substr(at + 1)));
   return command;
 }
@@ -124,6 +144,7 @@ constexpr Word kWords[] = {
     {"resume", "", Kind::kResume, parse_nothing},
     {"error=", "STATUS@N", Kind::kError, parse_error},
     {"corrupt@", "N", Kind::kCorrupt, parse_value<parse_count>},
+    {"discard=", "BYTES@N", Kind::kDiscard, parse_discard},
     {"gid=", "INDEX:ADDRESS", Kind::kGid, parse_gid_change},
     {"pkey=", "PKEY", Kind::kPkey, parse_value<parse_pkey>},
     {"event=", "NAME", Kind::kEvent, parse_event},

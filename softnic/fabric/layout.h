@@ -14,7 +14,7 @@
 namespace softnic {
 
 inline constexpr std::uint64_t kFabricMagic = 0x736f66746e696331;  // "softnic1"
-inline constexpr std::uint32_t kLayoutVersion = 6;
+inline constexpr std::uint32_t kLayoutVersion = 7;
 inline constexpr std::uint32_t kMaxSlots = 512;  // processes at a time; 9 bits of every QPN and key
 inline constexpr std::uint64_t kForEver = INT64_MAX;   // the end of a pause until `resume`
 inline constexpr std::uint32_t kDefaultPkey = 0xffff;  // full member of the default partition
@@ -37,6 +37,7 @@ enum PortFault : std::uint32_t {
   kFaultPaused = 1u << 5,     // no data moves and no timeout runs
   kFaultRemoved = 1u << 6,    // the device was removed
   kFaultBlackHole = 1u << 7,  // all packets are lost, while the port is reported as up
+  kFaultDiscard = 1u << 8,
 };
 
 struct PortRecord {
@@ -64,6 +65,8 @@ struct PortRecord {
   Shared<std::uint64_t> error_countdown;  // the work request that takes it to 0 fails
   Shared<std::uint32_t> error_status;     // with this ibv_wc_status
   Shared<std::uint64_t> corrupt_countdown;
+  Shared<std::uint64_t> discard_countdown;
+  Shared<std::uint64_t> discard_bytes;  // it counts messages of at most this length
   GidRecord gids[kMaxGids];
 };
 

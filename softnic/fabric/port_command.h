@@ -27,6 +27,7 @@ struct PortCommand {
     kResume,
     kError,
     kCorrupt,
+    kDiscard,
     kGid,
     kPkey,
     kEvent,
@@ -41,6 +42,7 @@ struct PortCommand {
   // By kind: bytes per second, nanoseconds, parts per million, which work request from now, the
   // index of a GID, a P_Key, or 1 for "on".
   std::uint64_t value = 0;
+  std::uint64_t bytes = 0;   // kDiscard: the longest message that counts
   std::uint32_t status = 0;  // kError: ibv_wc_status; kEvent: ibv_event_type
   std::optional<std::array<std::uint8_t, 16>> gid = {};  // kGid: empty removes the entry
   std::optional<GidKind> gid_kind = {};                  // kGid: empty keeps the entry's type
@@ -59,6 +61,9 @@ bool is_for_device(PortCommand::Kind kind);
 //   resume              ends blackhole and pause
 //   error=STATUS@N      makes the N-th work request from now fail (retry_exc_err; case is ignored)
 //   corrupt@N           makes the N-th work request from now deliver wrong bytes
+//   discard=BYTES@N     makes the N-th send or write of at most BYTES bytes from now succeed
+//   without
+//                       placing its bytes
 //   gid=3:fe80::1       sets an entry of the GID table; .../rocev2 gives its type, none removes it
 //   pkey=0x8001         sets the only entry of the P_Key table
 //   event=lid_change    sends an event and changes nothing

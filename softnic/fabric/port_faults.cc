@@ -79,10 +79,17 @@ void arm_corruption(PortRecord& port, std::uint64_t countdown) {
   set_fault(port, kFaultCorrupt, true);
 }
 
+void arm_discard(PortRecord& port, std::uint64_t most_bytes, std::uint64_t countdown) {
+  port.discard_bytes.store(most_bytes);
+  port.discard_countdown.store(countdown);
+  set_fault(port, kFaultDiscard, true);
+}
+
 void disarm(PortRecord& port) {
-  set_fault(port, kFaultError | kFaultCorrupt, false);
+  set_fault(port, kFaultError | kFaultCorrupt | kFaultDiscard, false);
   port.error_countdown.store(0);
   port.corrupt_countdown.store(0);
+  port.discard_countdown.store(0);
 }
 
 void set_gid(PortRecord& port, const PortCommand& command) {

@@ -23,6 +23,7 @@ void resume(PortRecord& port);
 
 void arm_error(PortRecord& port, std::uint32_t status, std::uint64_t countdown);
 void arm_corruption(PortRecord& port, std::uint64_t countdown);
+void arm_discard(PortRecord& port, std::uint64_t most_bytes, std::uint64_t countdown);
 void disarm(PortRecord& port);
 
 // Marks the entry as empty while its words change.

@@ -148,6 +148,7 @@ Answer Requester::transfer_piece(SendWqe& wqe, std::uint64_t sequence, std::uint
       .connection = qp_.connection(),
       .first = !answered_,
       .corrupt = wqe.corrupt,
+      .discard = wqe.discard,
       .solicited = wqe.solicited,
   };
   return exchange(sequence, request, ours, delivery);

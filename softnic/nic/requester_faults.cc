@@ -47,7 +47,7 @@ std::optional<std::int64_t> Requester::check_pause() {
 // Applies the faults of the ports to a piece. kPlaced: the piece is sent, and `delivery` says
 // whether it and its answer arrive.
 Answer Requester::apply_port_faults(std::uint32_t faults, SendWqe& wqe, Delivery& delivery) {
-  if ((faults & (kFaultError | kFaultCorrupt)) != 0 && !wqe.counted) {
+  if ((faults & (kFaultError | kFaultCorrupt | kFaultDiscard)) != 0 && !wqe.counted) {
     const Answer fault = apply_armed_faults(wqe);
     if (fault.verdict != Verdict::kPlaced) return fault;
   }
@@ -75,6 +75,12 @@ Answer Requester::apply_armed_faults(SendWqe& wqe) {
     port.faults.fetch_and(~std::uint32_t{kFaultCorrupt});
     wqe.corrupt = true;
     log_armed_fault(wqe, "corrupt");
+  }
+  if ((faults & kFaultDiscard) != 0 && !is_read_or_atomic(wqe.opcode) && wqe.length != 0 &&
+      wqe.length <= port.discard_bytes.load() && count_down(port.discard_countdown)) {
+    port.faults.fetch_and(~std::uint32_t{kFaultDiscard});
+    wqe.discard = true;
+    log_armed_fault(wqe, "discard");
   }
   if ((faults & kFaultError) != 0 && count_down(port.error_countdown)) {
     port.faults.fetch_and(~std::uint32_t{kFaultError});

@@ -210,7 +210,8 @@ class Responder {
   }
 
   Answer place(const MemoryPieces& theirs) {
-    if (request_.bytes == 0) return {peer_.is_alive() ? Verdict::kPlaced : Verdict::kNoAnswer};
+    if (request_.bytes == 0 || request_.discard)
+      return {peer_.is_alive() ? Verdict::kPlaced : Verdict::kNoAnswer};
     switch (move(theirs)) {
       case Peer::Copied::kDone: return {Verdict::kPlaced};
       case Peer::Copied::kGone: return {Verdict::kNoAnswer};

@@ -27,6 +27,7 @@ struct Request {
   std::uint64_t connection;  // differs for every connection of every QP
   bool first;                // no request of this connection was answered yet
   bool corrupt;              // flip a bit of the payload
+  bool discard;              // acknowledge it, and place nothing
   bool solicited;            // IBV_SEND_SOLICITED
 };
 

@@ -42,6 +42,7 @@ struct SendWqe {
   bool solicited = false;
   bool counted = false;  // the port's armed faults have counted it
   bool corrupt = false;
+  bool discard = false;
 };
 
 class SendQueue {

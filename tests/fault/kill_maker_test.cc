@@ -73,6 +73,8 @@ class Watched {
             "error " + std::to_string(port.error_status.load()) + "@" +
                 std::to_string(port.error_countdown.load()),
             "corrupt @" + std::to_string(port.corrupt_countdown.load()),
+            "discard " + std::to_string(port.discard_bytes.load()) + "@" +
+                std::to_string(port.discard_countdown.load()),
             "loss " + std::to_string(port.loss_ppm.load()),
             "jitter " + std::to_string(port.jitter_ns.load()),
             "black hole " + std::to_string(port.faults.load() & softnic::kFaultBlackHole),
@@ -123,11 +125,11 @@ TEST_CASE("kill_points: the maker of a fabric may die at any store", "[fault][so
 TEST_CASE("kill_points: a process that commands a port may die at any store", "[fault][softnic]") {
   const auto change = GENERATE(
       Change{"down"}, Change{"up", {"down"}}, Change{"rate=1G"}, Change{"latency=5us"},
-      Change{"error=retry_exc_err@3"}, Change{"corrupt@2"}, Change{"jitter=5us"}, Change{"loss=1%"},
-      Change{"blackhole"}, Change{"pause=100s"}, Change{"resume", {"blackhole", "pause=100s"}},
-      Change{"gid=1:fe80::7"}, Change{"gid=1:none"}, Change{"pkey=0x8001"}, Change{"remove"},
-      Change{"return", {"remove"}},
-      Change{"reset", {"down", "rate=1G", "error=retry_exc_err@3", "corrupt@2"}},
+      Change{"error=retry_exc_err@3"}, Change{"corrupt@2"}, Change{"discard=64@2"},
+      Change{"jitter=5us"}, Change{"loss=1%"}, Change{"blackhole"}, Change{"pause=100s"},
+      Change{"resume", {"blackhole", "pause=100s"}}, Change{"gid=1:fe80::7"}, Change{"gid=1:none"},
+      Change{"pkey=0x8001"}, Change{"remove"}, Change{"return", {"remove"}},
+      Change{"reset", {"down", "rate=1G", "error=retry_exc_err@3", "corrupt@2", "discard=64@2"}},
       Change{"reset", {"loss=1%", "jitter=5us", "blackhole", "pkey=0x8001"}});
   kill_everywhere(std::string("command ") + change.command, 2,
                   [&](const KillOrder& order) { return command_a_port(change, order); });

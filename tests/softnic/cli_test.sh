@@ -82,8 +82,8 @@ check 'a file describes the fabric' 0 'storage0' on --fabric "$fabrics/asymmetri
   "$softnic" ls --name "$name"
 check 'ls shows a port that went down' 0 'softnic0:1  down' on -- \
   sh -c '$softnic ctl h0/softnic0 down && $softnic ls --name $name'
-check 'ls shows armed faults' 0 'error=retry_exc_err@5 corrupt@3' on -- \
-  sh -c '$softnic ctl h0/softnic0 error=retry_exc_err@5 corrupt@3 && $softnic ls --name $name'
+check 'ls shows armed faults' 0 'error=retry_exc_err@5 corrupt@3 discard=64@2' on -- \
+  sh -c '$softnic ctl h0/softnic0 error=retry_exc_err@5 corrupt@3 discard=64@2 && $softnic ls --name $name'
 check 'ls shows what else is wrong with a port' 0 'blackhole loss=2.5% jitter=50us pkey=0x8001' on -- \
   sh -c '$softnic ctl h0/softnic0 loss=2.5% jitter=50us pkey=0x8001 blackhole
          $softnic ls --name $name'

@@ -87,11 +87,13 @@ TEST_CASE("armed: a completion can be a failure", "[softnic][armed]") {
 }
 
 TEST_CASE("armed: a successful completion can come with wrong bytes", "[softnic][armed]") {
+  const std::string fault = GENERATE("corrupt@4", "discard=4096@4");
+  CAPTURE(fault);
   ArmedScene naive;
-  naive.command("corrupt@4");
+  naive.command(fault);
   CHECK_FALSE(naive_trusts_success(naive));
   ArmedScene careful;
-  careful.command("corrupt@4");
+  careful.command(fault);
   CHECK(careful_compares(careful));
 }
 
@@ -99,10 +101,13 @@ TEST_CASE("armed: the fabric's log names the request that a fault hits", "[softn
   ArmedScene scene;
   scene.command("error=rem_op_err@3");
   scene.command("corrupt@2");
+  scene.command("discard=4096@1");
   const std::string end_of_line =
       " hits queue pair " + std::to_string(scene.pair.a.qp->qp_num) + ", wr_id ";
-  CHECK(scene.write_block(0) == IBV_WC_SUCCESS);
   CHECK(scene.log().find("hits queue pair") == std::string::npos);
+  CHECK(scene.write_block(0) == IBV_WC_SUCCESS);
+  CHECK(scene.log().find("h0/softnic0:1  discard" + end_of_line + "0\n") != std::string::npos);
+  CHECK(scene.log().find("corrupt" + end_of_line) == std::string::npos);
   CHECK(scene.write_block(1) == IBV_WC_SUCCESS);
   CHECK(scene.log().find("h0/softnic0:1  corrupt" + end_of_line + "1\n") != std::string::npos);
   CHECK(scene.write_block(2) == IBV_WC_REM_OP_ERR);

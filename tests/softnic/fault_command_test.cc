@@ -74,18 +74,31 @@ softnic::FabricSpec with_infiniband() {
 }  // namespace
 
 TEST_CASE("fault_command: every command is parsed and formatted unchanged", "[softnic][fault]") {
-  for (const char* text : {"down",           "up",
-                           "rate=200M",      "rate=max",
-                           "latency=50us",   "jitter=50us",
-                           "loss=2.5%",      "loss=100ppm",
-                           "loss=0",         "blackhole",
-                           "pause",          "pause=200ms",
-                           "resume",         "error=retry_exc_err@3",
-                           "corrupt@7",      "gid=3:none",
-                           "pkey=0x8001",    "event=lid_change",
-                           "reset",          "remove",
-                           "return",         "refuse-err=on",
-                           "refuse-err=off", "refuse-gpu=on",
+  for (const char* text : {"down",
+                           "up",
+                           "rate=200M",
+                           "rate=max",
+                           "latency=50us",
+                           "jitter=50us",
+                           "loss=2.5%",
+                           "loss=100ppm",
+                           "loss=0",
+                           "blackhole",
+                           "pause",
+                           "pause=200ms",
+                           "resume",
+                           "error=retry_exc_err@3",
+                           "corrupt@7",
+                           "gid=3:none",
+                           "discard=64@7",
+                           "pkey=0x8001",
+                           "event=lid_change",
+                           "reset",
+                           "remove",
+                           "return",
+                           "refuse-err=on",
+                           "refuse-err=off",
+                           "refuse-gpu=on",
                            "refuse-gpu=off"})
     CHECK(softnic::command_text(must_parse(text)) == text);
   CHECK(softnic::command_text(must_parse("gid=3:fe80::1/rocev2")) ==
@@ -227,9 +240,9 @@ TEST_CASE("fault_command: reset ends every disturbance, but no removal and no GI
           "[softnic][fault]") {
   const TestFabric fabric;
   const PortRecord& port = port_of(fabric);
-  for (const char* command :
-       {"down", "rate=1M", "jitter=1ms", "loss=1%", "blackhole", "pause=10s", "error=fatal_err@1",
-        "corrupt@1", "pkey=0x8001", "gid=1:fe80::7", "refuse-err=on", "refuse-gpu=on", "remove"})
+  for (const char* command : {"down", "rate=1M", "jitter=1ms", "loss=1%", "blackhole", "pause=10s",
+                              "error=fatal_err@1", "corrupt@1", "discard=64@1", "pkey=0x8001",
+                              "gid=1:fe80::7", "refuse-err=on", "refuse-gpu=on", "remove"})
     fabric.command("h0/softnic0", command);
   CHECK(device_of(fabric).refuses_to_break.load() == 1);
   CHECK(device_of(fabric).refuses_gpu_memory.load() == 1);

@@ -123,6 +123,9 @@ TEST_CASE("port_command: every command is parsed", "[unit]") {
   CHECK(must_parse("latency=0").value == 0);
   CHECK(must_parse("corrupt@7").kind == Kind::kCorrupt);
   CHECK(must_parse("corrupt@7").value == 7);
+  CHECK(must_parse("discard=64@7").kind == Kind::kDiscard);
+  CHECK(must_parse("discard=64@7").bytes == 64);
+  CHECK(must_parse("discard=64@7").value == 7);
 }
 
 TEST_CASE("port_command: an error status is known in any case and with its prefix", "[unit]") {
@@ -143,7 +146,7 @@ TEST_CASE("port_command: an unknown command is reported with the nearest one, or
         "unknown command \"explode\"; the commands are down, up, rate=RATE, latency=TIME, "
         "jitter=TIME, "
         "loss=SHARE, blackhole, pause, pause=TIME, resume, error=STATUS@N, corrupt@N, "
-        "gid=INDEX:ADDRESS, "
+        "discard=BYTES@N, gid=INDEX:ADDRESS, "
         "pkey=PKEY, event=NAME, reset, remove, return, refuse-err=on|off and refuse-gpu=on|off");
   CHECK(complaint("error=retry_exc@1") ==
         "\"retry_exc\" is not an error status; did you mean retry_exc_err?");
@@ -152,6 +155,10 @@ TEST_CASE("port_command: an unknown command is reported with the nearest one, or
   CHECK_THAT(complaint("error=success@1"), Catch::StartsWith("\"success\" is not an error status"));
   CHECK_THAT(complaint("corrupt@0"), Catch::StartsWith("\"0\" is not a count"));
   CHECK_THAT(complaint("corrupt@-1"), Catch::StartsWith("\"-1\" is not a count"));
+  CHECK(complaint("discard=64") == "\"discard=64\" lacks @N: write for example discard=64@1");
+  CHECK_THAT(complaint("discard=64@0"), Catch::StartsWith("\"0\" is not a count"));
+  CHECK_THAT(complaint("discard=0@1"), Catch::StartsWith("\"0\" is not a length"));
+  CHECK_THAT(complaint("discard=64k@1"), Catch::StartsWith("\"64k\" is not a length"));
   CHECK_THAT(complaint("rate="), Catch::StartsWith("\"\" is not a rate"));
   CHECK_THAT(complaint("latency=50"), Catch::StartsWith("\"50\" is not a time"));
 }
@@ -222,17 +229,22 @@ TEST_CASE("port_command: armed faults are in the record", "[unit]") {
   const PortRef ref = own.find("dual");
   own.apply(ref, "error=rem_access_err@4");
   own.apply(ref, "corrupt@9");
-  CHECK(own.port(ref).faults.load() == (softnic::kFaultError | softnic::kFaultCorrupt));
+  own.apply(ref, "discard=64@3");
+  CHECK(own.port(ref).faults.load() ==
+        (softnic::kFaultError | softnic::kFaultCorrupt | softnic::kFaultDiscard));
   CHECK(own.port(ref).error_countdown.load() == 4);
   CHECK(own.port(ref).error_status.load() == IBV_WC_REM_ACCESS_ERR);
   CHECK(own.port(ref).corrupt_countdown.load() == 9);
+  CHECK(own.port(ref).discard_countdown.load() == 3);
+  CHECK(own.port(ref).discard_bytes.load() == 64);
 }
 
 TEST_CASE("port_command: reset restores the fabric file and ends all faults", "[unit]") {
   const OwnFabric own;
   const PortRef ref = own.find("h0/nic0");
   EventEar ear(own.fabric(), ref.device);
-  for (const char* command : {"down", "rate=max", "latency=0", "error=fatal_err@1", "corrupt@1"})
+  for (const char* command :
+       {"down", "rate=max", "latency=0", "error=fatal_err@1", "corrupt@1", "discard=64@1"})
     own.apply(ref, command);
   own.apply(ref, "reset");
   CHECK(own.port(ref).rate_bytes_s.load() == 100'000'000);
@@ -240,6 +252,7 @@ TEST_CASE("port_command: reset restores the fabric file and ends all faults", "[
   CHECK(own.port(ref).faults.load() == softnic::kFaultShaped);
   CHECK(own.port(ref).error_countdown.load() == 0);
   CHECK(own.port(ref).corrupt_countdown.load() == 0);
+  CHECK(own.port(ref).discard_countdown.load() == 0);
   CHECK(own.sysfs("class/infiniband/nic0/ports/1/state") == "4: ACTIVE");
   CHECK(ear.next(1) == IBV_EVENT_PORT_ERR);
   CHECK(ear.next(1) == IBV_EVENT_PORT_ACTIVE);

@@ -209,10 +209,56 @@ TEST_CASE("port: the N-th payload is corrupted without an error", "[softnic][por
   CHECK(scene.from.has(1));  // the source is not changed
 }
 
+TEST_CASE("port: the N-th short write is discarded without an error", "[softnic][port]") {
+  PortScene scene;
+  scene.command("discard=64@2");
+  const auto arrives = [&](std::size_t size) {
+    std::memset(scene.into.data(), 0, 4096);
+    CHECK(scene.write_once(size, 1).status == IBV_WC_SUCCESS);
+    if (scene.into.is_zero(0, 4096)) return false;
+    CHECK(has_pattern(scene.into.bytes(0, size), 1));
+    return true;
+  };
+  CHECK(arrives(64));
+  CHECK(arrives(65));                                      // it does not count
+  CHECK(scene.write_once(0, 1).status == IBV_WC_SUCCESS);  // the same
+  CHECK_FALSE(arrives(8));
+  CHECK(arrives(8));
+}
+
+TEST_CASE("port: all of a long message is discarded, and none of a READ", "[softnic][port]") {
+  PortScene scene;
+  scene.command("discard=" + std::to_string(kPortBig) + "@1");
+  BL_MUST_OK(post(scene.pair.a.qp, read_work(scene.from.part(0, 64), scene.into.part(0, 64), 1)));
+  must_complete(scene.pair.a.send_cq.get(), 1);
+  CHECK(scene.from.is_zero(0, 64));
+  scene.from.fill(1);
+  CHECK(scene.write_once(kPortBig, 2).status == IBV_WC_SUCCESS);
+  CHECK(scene.into.is_zero(0, kPortBig));
+}
+
+TEST_CASE("port: the receive of a message that is discarded completes", "[softnic][port]") {
+  PortScene scene;
+  scene.command("discard=64@1");
+  const bool is_write = GENERATE(true, false);
+  CAPTURE(is_write);
+  BL_MUST_OK(post(scene.pair.b.qp, recv_work(scene.into.part(0, 64), 7)));
+  BL_MUST_OK(post(scene.pair.a.qp,
+                  is_write ? write_imm_work(scene.from.part(0, 64), scene.into.part(0, 64), 5, 1)
+                           : send_work(scene.from.part(0, 64), 1)));
+  must_complete(scene.pair.a.send_cq.get(), 1);
+  const ibv_wc received = poll_one(scene.pair.b.recv_cq.get());
+  CHECK(received.status == IBV_WC_SUCCESS);
+  CHECK(received.wr_id == 7);
+  CHECK(received.byte_len == 64);
+  CHECK(scene.into.is_zero(0, 64));
+}
+
 TEST_CASE("port: reset disarms faults", "[softnic][port]") {
   PortScene scene;
   scene.command("error=retry_exc_err@3");
   scene.command("corrupt@2");
+  scene.command("discard=4096@2");
   scene.command("rate=1k");
   scene.command("reset");
   for (std::uint64_t i = 0; i < 6; ++i) CHECK(scene.write_once(4096, i).status == IBV_WC_SUCCESS);
