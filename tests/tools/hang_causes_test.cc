@@ -55,6 +55,14 @@ struct Job {
     processes[here].connections.push_back(slot);
   }
 
+  // What the ends of the newest connection have counted.
+  void count(std::size_t from, std::size_t to, std::uint64_t messages, std::uint64_t grants) {
+    constexpr auto kMessages = static_cast<std::uint32_t>(Counter::kMessages);
+    constexpr auto kGrants = static_cast<std::uint32_t>(Counter::kGrants);
+    processes[from].connections.back().counters[kMessages] = messages;
+    processes[to].connections.back().counters[kGrants] = grants;
+  }
+
   // A connect() that is under way, to a listener of the rank that is called 9.
   void pend(std::size_t from, std::size_t to, std::int64_t seconds = 60) {
     add(from, to, ++last, SlotRole::kSend, Wait::kConnect, seconds);
@@ -158,6 +166,46 @@ TEST_CASE("hang: where both ends do their part, packets are lost", "[tools]") {
   if (receiver != Wait::kNothing) CHECK(analysis.causes.size() == 1);
   CHECK(job.text().find("packets between mlx5_0 of rank 0 (pid 100) and mlx5_1:1 of rank 1 (pid "
                         "101) have been lost for 60 s") != std::string::npos);
+}
+
+TEST_CASE("hang: a credit that has not arrived is lost by the process that has sent it",
+          "[tools]") {
+  Job job(4);
+  const std::int64_t longer = GENERATE(70, 50);  // whose wait is longer makes no difference
+  job.connect(0, 1, Wait::kCredit, Wait::kNothing);
+  job.connect(3, 2, Wait::kNothing, Wait::kNothing);
+  job.connect(1, 2, Wait::kCredit, Wait::kData);
+  job.processes[2].connections.back().waits_since_ns =
+      static_cast<std::uint64_t>(kNow - longer * kNsPerSec);
+  job.count(1, 2, 100, 101);
+  SECTION("it alone") {
+    CHECK(job.causes() == one(Reason::kCreditLost, 2));
+    CHECK(job.analyze().causes[0].waiting == 2);
+    CHECK_THAT(job.text(), Catch::Contains("CAUSE    rank 2 (pid 102) has posted a receive, and "
+                                           "rank 1 (pid 101) wants to send and "
+                                           "has not been told of it for " +
+                                           std::to_string(std::max<std::int64_t>(longer, 60)) +
+                                           " s: the credit from mlx5_2"));
+    CHECK_THAT(job.text(), Catch::Contains(" is lost\n         2 processes wait for it"));
+  }
+  SECTION("the sender has used all that was granted, so it is data that is lost") {
+    job.count(1, 2, 101, 101);
+    CHECK(job.causes() == one(Reason::kLost));
+  }
+  SECTION("another connection of one of the two loses packets as well") {
+    const auto other = GENERATE(std::size_t{1}, std::size_t{2});
+    job.connect(other, 3, Wait::kCredit, Wait::kData);
+    job.count(other, 3, 7, 8);
+    const std::string lost = one(Reason::kLost)[0];
+    CHECK(job.causes() == std::vector{lost, lost});
+  }
+  SECTION("a connection of two others does, too") {
+    job.connect(0, 3, Wait::kCredit, Wait::kData);
+    job.count(0, 3, 7, 8);
+    CHECK(job.analyze().causes.size() == 2);
+    CHECK(job.analyze().causes[0].reason == Reason::kCreditLost);
+    CHECK(job.analyze().causes[1].reason == Reason::kCreditLost);
+  }
 }
 
 TEST_CASE("hang: a process that waits for one request may leave others untested", "[tools]") {

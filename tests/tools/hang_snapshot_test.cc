@@ -51,6 +51,8 @@ pages::Process end_of_pair(std::uint32_t rank) {
   slot.peer_identity = 8 - rank;
   slot.opened_ns = 4000 * kNsPerSec;
   slot.moved_ns = 4970 * kNsPerSec;
+  slot.counters[static_cast<std::uint32_t>(Counter::kMessages)] = 40;
+  slot.counters[static_cast<std::uint32_t>(Counter::kGrants)] = 50 + rank;
   if (rank == 0) {
     slot.waits_for = Wait::kCredit;
     slot.waits_since_ns = 4980 * kNsPerSec;
@@ -74,6 +76,8 @@ TEST_CASE("hang, snapshot: the cause is found on another host", "[tools]") {
   const SlotView& waiting = all.all[0].connections.at(0);
   CHECK(waiting.waits_since_ns == static_cast<std::uint64_t>(kNowHere - 20 * kNsPerSec));
   CHECK(waiting.moved_ns == static_cast<std::uint64_t>(kNowHere - 30 * kNsPerSec));
+  CHECK(waiting[Counter::kMessages] == 40);
+  CHECK(all.all[1].connections.at(0)[Counter::kGrants] == 51);
   CHECK(all.all[0].ranks == 2);
   CHECK(all.all[1].identity == 8);
   const Analysis analysis = find_causes(all.all, kNowHere, kNsPerSec);

@@ -36,7 +36,7 @@ class Hang(RingTest):
 
     def check_culprit(self, ring, reasons):
         causes = self.causes(ring)
-        self.assertEqual([cause["process"].get("rank") for cause in causes], [CULPRIT], causes)
+        self.assertEqual([cause.get("process", {}).get("rank") for cause in causes], [CULPRIT], causes)
         self.assertIn(causes[0]["reason"], reasons)
         _, text, _ = ring.hang()
         self.assertIn(f"CAUSE    rank {CULPRIT} (pid {ring.ranks[CULPRIT].pid}) ", text)
@@ -94,12 +94,44 @@ class Hang(RingTest):
         # Without recovery, the device tries for half an hour.
         ring = self.ring("plays", BEELINE_RECOVERY="0", BEELINE_TIMEOUT="24")
         ring.wait_for_pages()
-        subprocess.run([SOFTNIC, "ctl", f"h{CULPRIT}/softnic0", "blackhole"], check=True)
-        self.addCleanup(subprocess.run, [SOFTNIC, "ctl", f"h{CULPRIT}/softnic0", "resume"], check=False)
+        self.ctl("blackhole")
+        self.addCleanup(self.ctl, "resume")
         causes = self.causes(ring)
-        self.assertEqual({cause["reason"] for cause in causes}, {"packets-lost"}, causes)
+        # Of the two connections of this rank, one may wait for a credit alone.
+        self.assertLessEqual({cause["reason"] for cause in causes}, {"packets-lost", "credit-lost"}, causes)
         for cause in causes:
             self.assertIn(f"rank {CULPRIT} ", cause["fact"])
+
+    @staticmethod
+    def ctl(command):
+        """To the port of the culprit."""
+        subprocess.run([SOFTNIC, "ctl", f"h{CULPRIT}/softnic0", command], check=True)
+
+    @staticmethod
+    def discarded():
+        """How many messages ports have discarded."""
+        log = subprocess.run([SOFTNIC, "log"], check=True, capture_output=True, text=True).stdout
+        return log.count("discard hits queue pair")
+
+    def lose_credit(self, ring):
+        """One credit of the culprit, for the rank before it. A credit is a write of 64 bytes, and the data has 65536."""
+        before = self.discarded()
+        self.ctl("discard=64@1")
+        ring.wait_for(lambda: self.discarded() == before + 1, "a credit that is lost")
+
+    def test_a_credit_is_lost(self):
+        ring = self.ring()
+        ring.wait_for_pages()
+        self.lose_credit(ring)
+        cause = self.check_culprit(ring, {"credit-lost"})
+        self.assertEqual(cause["processes_waiting"], RANKS - 1)
+        self.assertRegex(cause["fact"], f"^rank {CULPRIT} .* has posted a receive, and rank {CULPRIT - 1} .* wants to send "
+                                        "and has not been told of it for [0-9]+ s: the credit from ")
+        # What the report advises.
+        for command in "down", "up":
+            self.ctl(command)
+            ring.wait_for_line(f"path 1 of 1 is {'out of use' if command == 'down' else 'in use again'}")
+        ring.wait_for(lambda: not ring.report()["waits"], "an end of the waits")
 
     @unittest.skipUnless(os.geteuid() == 0, "only root has processes of other users")
     def test_a_page_with_the_number_of_a_process_of_somebody_else(self):
@@ -158,6 +190,15 @@ class Hang(RingTest):
             status, text, error = ring.hang(*options)
             self.assertEqual((status, text), (2, ""))
             self.assertIn(words, error)
+
+    @unittest.skipUnless(may_begin(hosts()), "this user cannot give processes host names of their own")
+    def test_a_credit_is_lost_between_hosts(self):
+        ring = self.ring_of_hosts("plays")
+        ring.wait_for(lambda: " with 8 connections" in ring.hang(*self.save(ring).values())[1], "two connections of each")
+        self.lose_credit(ring)
+        _, causes = self.causes_on_hosts(ring)
+        self.assertEqual([(one["reason"], one["process"]["rank"], one["process"]["host"]) for one in causes],
+                         [("credit-lost", CULPRIT, f"node{CULPRIT}")])
 
     def test_a_ring_that_goes_round(self):
         ring = self.ring()

@@ -2,6 +2,7 @@
 #include "tools/hang/causes.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -42,6 +43,7 @@ class Search {
     }
     follow(analysis.waits);
     blame_missing_ranks();
+    blame_links();
     if (causes_.empty() && unmet_) causes_.push_back(*unmet_);
     std::set<std::size_t> explained = leading_to(accepting());
     for (const Cause& cause : causes_) explained.merge(waiting_for(cause));
@@ -140,9 +142,24 @@ class Search {
     // If the peer calls nothing at all, it does not see what has come.
     const bool is_peer_silent =
         other == Wait::kTest && !is_calling(*wait.peer, peer_slot(wait).waits_since_ns);
-    if (both_do_their_part && !is_peer_silent) return of(Reason::kLost);
+    if (both_do_their_part && !is_peer_silent) return what_is_lost(wait);
     if (waits(*wait.peer)) return std::nullopt;
     return cause_in_peer(wait, what == Wait::kCredit ? Reason::kNoReceive : Reason::kNoSend);
+  }
+
+  // Both ends wait for what the other has sent. A receiver that has granted more than the sender
+  // has used does not miss data: it is its credit that has not arrived.
+  Cause what_is_lost(const WaitingEnd& wait) const {
+    Cause cause = {.reason = Reason::kLost, .process = {}, .example = wait};
+    const bool sends = slot(wait).role == SlotRole::kSend;
+    const SlotView& sender = sends ? slot(wait) : peer_slot(wait);
+    const SlotView& receiver = sends ? peer_slot(wait) : slot(wait);
+    if (sender.waits_for == Wait::kCredit &&
+        receiver[Counter::kGrants] > sender[Counter::kMessages]) {
+      cause.reason = Reason::kCreditLost;
+      cause.process = sends ? *wait.peer : wait.process;
+    }
+    return cause;
   }
 
   // The peer has a page, and this connection is not in it.
@@ -196,6 +213,23 @@ class Search {
     causes_.push_back(std::move(blamed));
   }
 
+  // Where several connections of a process lose packets, their link is the likely cause, and not
+  // the process whose credit is among them.
+  void blame_links() {
+    std::map<std::size_t, int> losses;  // by process
+    for (const Cause& cause : causes_) {
+      if (cause.reason != Reason::kLost && cause.reason != Reason::kCreditLost) continue;
+      ++losses[cause.example.process];
+      if (cause.example.peer) ++losses[*cause.example.peer];
+    }
+    for (Cause& cause : causes_) {
+      if (cause.reason != Reason::kCreditLost) continue;
+      if (losses[cause.example.process] == 1 && losses[*cause.example.peer] == 1) continue;
+      cause.reason = Reason::kLost;
+      cause.process.reset();
+    }
+  }
+
   static bool takes_no_part(Reason reason) {
     return reason == Reason::kNoReceive || reason == Reason::kNoSend ||
            reason == Reason::kNotAccepted;
@@ -204,7 +238,8 @@ class Search {
   bool is_same(const Cause& a, const Cause& b) const {
     if (takes_no_part(a.reason)) return takes_no_part(b.reason) && a.process == b.process;
     if (a.reason != b.reason) return false;
-    if (a.process || b.process) return a.process == b.process;
+    const bool is_of_connection = a.reason == Reason::kCreditLost;
+    if (!is_of_connection && (a.process || b.process)) return a.process == b.process;
     if (a.reason == Reason::kElsewhere) {
       return slot(a.example).peer_pid == slot(b.example).peer_pid &&
              slot(a.example).peer_host == slot(b.example).peer_host &&

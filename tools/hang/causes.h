@@ -39,6 +39,7 @@ enum class Reason : std::uint8_t {
   kNotAccepted,       // it has not accepted a connection, and waits for nothing
   kConnectionFailed,  // a connection of it has failed, and it waits for nothing
   kLost,              // both ends do their part, and packets do not arrive
+  kCreditLost,        // it has posted a receive, and the sender has not been told
   kNoPath,            // no path of the connection works
   kRankMissing,       // somebody waits for a connection, and ranks of the job have no page
   kElsewhere,         // the next process to look at is on another host

@@ -25,6 +25,7 @@ const char* name_of(Reason reason) {
     case Reason::kNotAccepted: return "not-accepted";
     case Reason::kConnectionFailed: return "connection-failed";
     case Reason::kLost: return "packets-lost";
+    case Reason::kCreditLost: return "credit-lost";
     case Reason::kNoPath: return "no-path";
     case Reason::kRankMissing: return "rank-missing";
     case Reason::kElsewhere: return "elsewhere";

@@ -19,6 +19,9 @@ using pages::Life;
 
 constexpr std::string_view kKind = "beeline-hang";
 constexpr int kSnapshotVersion = 1;
+// Those by which a cause is found, and their names in the file.
+constexpr std::array kCounters = {std::pair(Counter::kMessages, "messages"),
+                                  std::pair(Counter::kGrants, "grants")};
 constexpr std::array kLives = {std::pair(Life::kRuns, "runs"), std::pair(Life::kStopped, "stopped"),
                                std::pair(Life::kEnded, "ended")};
 
@@ -49,6 +52,7 @@ Json slot_json(const SlotView& slot, std::int64_t now_ns) {
                {"moved_ns_ago", ago(slot.moved_ns, now_ns)},
                {"opened_ns_ago", ago(slot.opened_ns, now_ns)},
                {"closed_ns_ago", ago(slot.closed_ns, now_ns)}};
+  for (const auto& [counter, name] : kCounters) json[name] = slot[counter];
   for (const EventView& event : slot.life) {
     if (event.event != Event::kFailed) continue;
     json["failure"] = {
@@ -82,6 +86,9 @@ SlotView slot_from(const Json& json, std::int64_t now_ns) {
   slot.moved_ns = time_from(json.at("moved_ns_ago"), now_ns);
   slot.opened_ns = time_from(json.at("opened_ns_ago"), now_ns);
   slot.closed_ns = time_from(json.at("closed_ns_ago"), now_ns);
+  for (const auto& [counter, name] : kCounters) {
+    slot.counters[static_cast<std::uint32_t>(counter)] = json.at(name);
+  }
   if (json.contains("failure")) {
     const Json& failure = json["failure"];
     slot.life.push_back({.time_ns = time_from(failure.at("ns_ago"), now_ns),

@@ -85,6 +85,7 @@ std::string Words::fact() const {
       }
       return fmt::format("packets between {} of {} and {} of {} have been lost for {}",
                          slot().device, waiting(), slot().peer_device, peer(), time);
+    case Reason::kCreditLost: return lost_credit();
     case Reason::kNoPath:
       return fmt::format("no path works between {} of {} and {} of {}", slot().device, waiting(),
                          slot().peer_device, peer());
@@ -102,7 +103,8 @@ std::string Words::fact() const {
 }
 
 std::string Words::advice() const {
-  if (!names_.has_hosts() || !cause_.process) return advice_on_host();
+  const bool is_for_both = cause_.reason == Reason::kCreditLost;
+  if (!names_.has_hosts() || !cause_.process || is_for_both) return advice_on_host();
   return "on " + processes_[*cause_.process].host + ": " + advice_on_host();
 }
 
@@ -128,6 +130,11 @@ std::string Words::advice_on_host() const {
       }
       return "look at the counters of both ports and of the switches between them; beeline "
              "doctor --peer HOST measures the path";
+    case Reason::kCreditLost:
+      return "if its port goes down for a moment, the credit is sent again (unless "
+             "BEELINE_RECOVERY=0); look at the counters of both ports, and for PCIe errors in the "
+             "kernel's log (dmesg) of both hosts: a device may have lost a write that it has "
+             "reported as done";
     case Reason::kNoPath: return "beeline doctor";
     case Reason::kRankMissing:
       return "look whether they were started, and at the end of their logs; if they are on "
@@ -147,6 +154,17 @@ std::string Words::advice_on_host() const {
              "shows them";
   }
   return {};
+}
+
+std::string Words::lost_credit() const {
+  const bool receives = cause_.example.process == *cause_.process;
+  const std::string& ours = slot().device;
+  const std::string& theirs = slot().peer_device;
+  return fmt::format(
+      "{} has posted a receive, and {} wants to send and has not been told of it for {}: the "
+      "credit from {} to {} is lost",
+      culprit(), receives ? peer() : waiting(), seconds(cause_.example.ns),
+      receives ? ours : theirs, receives ? theirs : ours);
 }
 
 std::string Words::failed_connection() const {

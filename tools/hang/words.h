@@ -44,6 +44,7 @@ class Words {
 
  private:
   std::string advice_on_host() const;
+  std::string lost_credit() const;
   std::string failed_connection() const;
   std::string missing_ranks() const;
 
