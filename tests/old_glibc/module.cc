@@ -45,6 +45,7 @@ EXPORTED const char* caught_text() {
 EXPORTED int caught_in_threads(int threads, int times) {
   std::atomic<int> caught = 0;
   std::vector<std::thread> running;
+  running.reserve(static_cast<std::size_t>(threads));
   for (int i = 0; i < threads; ++i) {
     running.emplace_back([&, i] {
       for (int k = 0; k < times; ++k) caught += catches(i);

@@ -133,7 +133,7 @@ TEST_CASE("the status of a file") {
 }
 
 TEST_CASE("a wait by the steady clock ends when its time is over") {
-  std::mutex mutex;
+  static std::mutex mutex;
   std::condition_variable condition;
   std::unique_lock lock(mutex);
   const auto start = steady_clock::now();
@@ -144,7 +144,7 @@ TEST_CASE("a wait by the steady clock ends when its time is over") {
 }
 
 TEST_CASE("a wait by the steady clock ends when it is woken") {
-  std::mutex mutex;
+  static std::mutex mutex;
   std::condition_variable condition;
   bool is_set = false;
   std::unique_lock lock(mutex);
@@ -189,9 +189,10 @@ TEST_CASE("threads, their keys, names and signals") {
   CHECK(times == 1);
   CHECK(std::async(std::launch::async, [] { return 5; }).get() == 5);
 
-  std::mutex mutex;
-  const std::lock_guard hold(mutex);
-  CHECK_FALSE(std::async(std::launch::async, [&] { return mutex.try_lock(); }).get());
+  static std::mutex mutex;
+  mutex.lock();
+  CHECK_FALSE(std::async(std::launch::async, [] { return mutex.try_lock(); }).get());
+  mutex.unlock();
 }
 
 TEST_CASE("libraries that do not exist have an error, and addresses a library") {
