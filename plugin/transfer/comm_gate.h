@@ -83,11 +83,13 @@ class CommGate {
   void set_has_several_paths() noexcept { word_.fetch_or(kHasSeveralPaths); }
   bool flushes_in_test() const noexcept { return has_any(kFlushesInTest); }
   void set_flushes_in_test() noexcept { word_.fetch_or(kFlushesInTest); }  // any thread
-  // Of a receiver, after a path has failed: each poll has to count the receives that are spare.
+  // Only a receiver sets this, after a path has failed. While it is set, each poll has to count
+  // the receives that are spare.
   bool must_recount() const noexcept { return has_any(kRecounts); }
   void set_must_recount() noexcept { word_.fetch_or(kRecounts); }
   void clear_must_recount() noexcept { word_.fetch_and(~std::uint32_t{kRecounts}); }
-  // Whether a receiver that has polled flushes_in_test() or must_recount(): usually neither.
+  // Whether flushes_in_test() or must_recount(), which a receiver asks after each poll: usually
+  // neither.
   BL_INLINED bool has_more_after_poll() const noexcept {
     return has_any(kFlushesInTest | kRecounts);
   }

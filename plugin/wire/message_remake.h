@@ -46,7 +46,7 @@ struct LineKeys {
   bool operator==(const LineKeys&) const = default;
 };
 // For keys that were read from a message.
-constexpr bool is_consistent(const LineKeys& keys) noexcept {
+inline bool is_consistent(const LineKeys& keys) noexcept {
   LineSet seen;
   for (const LineKeys::Key& one : keys.keys) {
     if (!is_in_ring_before(keys.next, one.position) || seen.has(one.position)) return false;

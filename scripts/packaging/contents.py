@@ -14,6 +14,8 @@ DESCRIPTION = """\
 Beeline moves NCCL's traffic between GPU memory and the network over InfiniBand, RoCE and iWARP. It keeps jobs
 running when links fail, and says what is slow or broken. The command beeline measures, checks and watches it;
 softnic is a software RDMA device for tests without hardware."""
+# What Debian and container images call the processors.
+ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 PLUGIN = "lib/libnccl-net-beeline.so"
 
 
@@ -28,6 +30,7 @@ class Release:
     def __init__(self, version):
         self.version = version
         self.machine = platform.machine()  # x86_64, aarch64
+        self.architecture = ARCHITECTURES[self.machine]
         self.stem = f"beeline-{version}-{self.machine}"
         self.epoch = int(os.environ["SOURCE_DATE_EPOCH"])
 

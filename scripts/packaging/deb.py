@@ -7,17 +7,14 @@ import tempfile
 
 import contents
 
-ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
-
 
 def write(release, files, folder):
-    architecture = ARCHITECTURES[release.machine]
-    path = folder / f"beeline_{release.version}_{architecture}.deb"
+    path = folder / f"beeline_{release.version}_{release.architecture}.deb"
     with tempfile.TemporaryDirectory() as scratch:
         root = pathlib.Path(scratch) / "root"
         placed = contents.moved(files, f"lib/{release.machine}-linux-gnu")
         placed["share/doc/beeline/copyright"] = placed.pop("share/doc/beeline/LICENSE")
-        control = contents.File(control_text(release, architecture, placed).encode())
+        control = contents.File(control_text(release, placed).encode())
         # ldconfig puts the plugin into the loader's list.
         trigger = contents.File(b"activate-noawait ldconfig\n")
         contents.write_tree({"DEBIAN/control": control, "DEBIAN/triggers": trigger,
@@ -27,13 +24,13 @@ def write(release, files, folder):
     return path
 
 
-def control_text(release, architecture, files):
+def control_text(release, files):
     kilobytes = sum(len(file.data) for file in files.values()) // 1024
     description = contents.DESCRIPTION.replace("\n", "\n ")
     return f"""\
 Package: beeline
 Version: {release.version}
-Architecture: {architecture}
+Architecture: {release.architecture}
 Maintainer: The Beeline project
 Section: libs
 Priority: optional

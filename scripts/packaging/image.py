@@ -7,8 +7,6 @@ import time
 import contents
 import tarball
 
-ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
-
 
 def write(release, files, folder):
     blobs = {}
@@ -24,7 +22,7 @@ def write(release, files, folder):
     plain = tarball.packed(files, "opt/beeline/", release.epoch, compressed=False)
     layer = blob(tarball.packed(files, "opt/beeline/", release.epoch), "application/vnd.oci.image.layer.v1.tar+gzip")
     config = document({
-        "architecture": ARCHITECTURES[release.machine],
+        "architecture": release.architecture,
         "os": "linux",
         "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(release.epoch)),
         "config": {"Labels": {"org.opencontainers.image.title": "beeline",

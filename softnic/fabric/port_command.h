@@ -62,8 +62,7 @@ bool is_for_device(PortCommand::Kind kind);
 //   error=STATUS@N      makes the N-th work request from now fail (retry_exc_err; case is ignored)
 //   corrupt@N           makes the N-th work request from now deliver wrong bytes
 //   discard=BYTES@N     makes the N-th send or write of at most BYTES bytes from now succeed
-//   without
-//                       placing its bytes
+//                       without placing its bytes
 //   gid=3:fe80::1       sets an entry of the GID table; .../rocev2 gives its type, none removes it
 //   pkey=0x8001         sets the only entry of the P_Key table
 //   event=lid_change    sends an event and changes nothing

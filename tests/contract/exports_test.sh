@@ -11,7 +11,7 @@ set -u -o pipefail
 export LC_ALL=C
 plugin=$1
 shift
-# What stands in for newer functions is in common/old_glibc.
+# common/old_glibc has substitutes for functions of newer versions.
 newest_allowed=2.28
 failed=0
 

@@ -32,7 +32,8 @@ namespace {
 namespace fs = std::filesystem;
 using std::chrono::milliseconds, std::chrono::steady_clock;
 
-// What a constructor of the program was given before main().
+// The number of arguments that a constructor of the program got, before main(). -1: it did not run.
+// -2: it got no arguments or no environment.
 int constructed_with = -1;
 [[gnu::constructor]] void before_main(int count, char** arguments, char** environment) {
   constructed_with = arguments[0] != nullptr && environment != nullptr ? count : -2;

@@ -55,7 +55,7 @@ struct Job {
     processes[here].connections.push_back(slot);
   }
 
-  // What the ends of the newest connection have counted.
+  // Sets the counters of both ends of the newest connection.
   void count(std::size_t from, std::size_t to, std::uint64_t messages, std::uint64_t grants) {
     constexpr auto kMessages = static_cast<std::uint32_t>(Counter::kMessages);
     constexpr auto kGrants = static_cast<std::uint32_t>(Counter::kGrants);

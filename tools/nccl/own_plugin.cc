@@ -34,8 +34,7 @@ Outcome<fs::path> own_plugin_folder() {
   }
   return fail(Problem(fmt::format(
       "{} is not in {}, nor in {} or {}: this program was installed or copied without the plugin. "
-      "Install both, or set "
-      "LD_LIBRARY_PATH to the plugin's folder",
+      "Install both, or set LD_LIBRARY_PATH to the plugin's folder",
       kOwnPluginFile, candidates[0].string(), candidates[1].string(), candidates[2].string())));
 }
 
