@@ -23,7 +23,7 @@ if ! meson install -C "$build" --no-rebuild --destdir "$scratch" >"$scratch/log"
   fail 'meson install'
 fi
 [[ -f $scratch$libdir/$file ]] || fail "$libdir/$file was not installed"
-none_but_ours=$(find "$scratch$libdir" -name '*.so*' ! -name "$file" -print)
+none_but_ours=$(find "$scratch$libdir" -maxdepth 1 -name '*.so*' ! -name "$file" -print)
 [[ -z $none_but_ours ]] || fail "installed along with it: $none_but_ours"
 
 find_name() { LD_LIBRARY_PATH=$scratch$libdir "$caller" --find "$1"; }

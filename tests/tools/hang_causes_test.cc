@@ -326,7 +326,12 @@ TEST_CASE("hang: a process with a failed connection that waits for nothing is th
     job.connect(1, 2, Wait::kCredit, Wait::kNothing);
     CHECK(job.causes() == one(Reason::kNoReceive, 2));
   }
-  SECTION("it has made a connection since, and is not") {
+  SECTION("it has accepted a connection since, and still is") {
+    job.processes[1].connections.back().opened_ns = kNow - kNsPerSec;
+    CHECK(job.causes() == one(Reason::kConnectionFailed, 1));
+  }
+  SECTION("it has connected again since, and is not") {
+    job.connect(1, 2, Wait::kNothing, Wait::kNothing);
     job.processes[1].connections.back().opened_ns = kNow - kNsPerSec;
     CHECK(job.causes() == one(Reason::kNoReceive, 1));
   }

@@ -16,9 +16,11 @@ std::uint64_t failed_at_ns(const SlotView& slot) {
   return event != slot.life.end() ? event->time_ns : slot.closed_ns;
 }
 
-bool was_made_after(const Process& process, std::uint64_t when_ns) {
+// Only a connection in the same direction replaces the failed one. A process connects and accepts
+// at the same time, so it may accept another peer after its connect() has failed.
+bool was_replaced(const SlotView& failed, const Process& process) {
   return std::ranges::any_of(process.connections, [&](const SlotView& slot) {
-    return is_made(slot) && slot.opened_ns > when_ns;
+    return is_made(slot) && slot.role == failed.role && slot.opened_ns > failed_at_ns(failed);
   });
 }
 
@@ -26,15 +28,13 @@ bool was_made_after(const Process& process, std::uint64_t when_ns) {
 
 std::optional<std::size_t> last_failure(const Process& process) {
   const auto last = std::ranges::max_element(process.failed, {}, failed_at_ns);
-  if (last == process.failed.end() || was_made_after(process, failed_at_ns(*last))) {
-    return std::nullopt;
-  }
+  if (last == process.failed.end() || was_replaced(*last, process)) return std::nullopt;
   return static_cast<std::size_t>(last - process.failed.begin());
 }
 
 bool has_failed_to_reach(const Process& process, std::uint64_t identity) {
   return std::ranges::any_of(process.failed, [&](const SlotView& slot) {
-    return slot.peer_identity == identity && !was_made_after(process, failed_at_ns(slot));
+    return slot.peer_identity == identity && !was_replaced(slot, process);
   });
 }
 
