@@ -396,8 +396,9 @@ TEST_CASE("gpu flush: where the port has gone down it comes to an end",
     std::array<void*, 1> mhandles = {part.mhandle};
     int size = static_cast<int>(kGpuFlushSize);
     void* raw = nullptr;
-    ncclResult_t result = at_once(
-        [&] { return net.iflush(link.recv.raw(), 1, data.data(), &size, mhandles.data(), &raw); });
+    ncclResult_t result = at_once([&, &net = net, &link = link] {
+      return net.iflush(link.recv.raw(), 1, data.data(), &size, mhandles.data(), &raw);
+    });
     if (result == ncclSuccess && raw != nullptr) {
       Request flush(net, raw, 0);
       wait_until(
