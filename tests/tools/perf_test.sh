@@ -8,7 +8,7 @@
 # shellcheck disable=SC2317
 set -u
 part=$1 beeline=$2 fake=$3 fake_all=$4
-unset NCCL_SOCKET_IFNAME FAKE_FAULT FAKE_DEVICES FAKE_INIT
+unset NCCL_SOCKET_IFNAME FAKE_FAULT FAKE_DEVICES FAKE_INIT RANK OMPI_COMM_WORLD_RANK PMI_RANK SLURM_PROCID
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 failed=0
@@ -238,6 +238,21 @@ far() {
   expect 'ranks started one by one' 0 'Wrong elements : 0 OK' perf allreduce --ranks 3 \
     --rank 0 --rendezvous "$scratch/meet" --sizes 7,64K --iters 3 --timeout 30
   wait
+  started_by_launcher() { # RANK
+    local rank=$1
+    shift
+    SLURM_PROCID=$rank SLURM_NTASKS=3 perf allreduce --rendezvous "$scratch/launched" --sizes 7 \
+      --iters 3 --timeout 30 "$@"
+  }
+  for rank in 2 1; do
+    started_by_launcher "$rank" >"$scratch/$rank" 2>&1 &
+  done
+  expect 'the launcher tells the ranks' 0 'Wrong elements : 0 OK' started_by_launcher 0
+  wait
+  expect 'the launcher tells something else' 2 '--ranks 2: the launcher has started 3; omit it' \
+    started_by_launcher 0 --ranks 2
+  expect 'nobody tells the rank' 2 'start the ranks with srun, mpirun or torchrun' \
+    perf rate --rendezvous "$scratch/meet"
   perf rate --rank 1 --rendezvous "$scratch/meet" --iters 3 --timeout 30 >"$scratch/1" 2>&1 &
   expect 'other options' 1 'rank 1 was started with other options' perf rate --rank 0 \
     --rendezvous "$scratch/meet" --iters 4 --timeout 30

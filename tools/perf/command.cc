@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 
+#include "common/base/launchers.h"
 #include "tools/perf/options_check.h"
 #include "tools/perf/pattern.h"
 #include "tools/perf/perf.h"
@@ -27,6 +28,7 @@ struct Words {
   std::string memory = "host";
   std::string flush = "auto";
   std::optional<int> rank;
+  std::optional<int> ranks;
   std::string log;
   std::vector<std::string> variables;
   bool unchecked = false;
@@ -46,6 +48,18 @@ Outcome<int> parse_rank(int rank) {
   return rank;
 }
 
+// Ranks that srun, mpirun or torchrun has started may all have the same command line.
+Outcome<bool> ask_launcher(const Words& words, Options* options) {
+  if (words.rank || options->rendezvous.empty()) return true;
+  const LaunchedAs launched = launched_as();
+  if (!launched.rank || !launched.ranks) return true;
+  options->rank = static_cast<int>(*launched.rank);
+  options->ranks = static_cast<int>(*launched.ranks);
+  if (words.ranks.value_or(options->ranks) == options->ranks) return true;
+  return fail(fmt::format("--ranks {}: the launcher has started {}; omit it, or name --rank",
+                          *words.ranks, options->ranks));
+}
+
 Outcome<bool> understand(const Words& words, Options* options) {
   if (!words.sizes.empty()) options->sizes = BL_TRY(parse_sizes(words.sizes));
   if (!words.abi.empty()) options->abi = BL_TRY(parse_abi(words.abi));
@@ -59,6 +73,8 @@ Outcome<bool> understand(const Words& words, Options* options) {
   options->flush = BL_TRY(parse_flush(words.flush));
   if (!words.log.empty()) options->log_level = BL_TRY(parse_log_level(words.log));
   if (words.rank) options->rank = BL_TRY(parse_rank(*words.rank));
+  if (words.ranks) options->ranks = *words.ranks;
+  BL_TRY(ask_launcher(words, options));
   for (const std::string& text : words.variables) {
     options->variables.push_back(BL_TRY(parse_variable(text)));
   }
@@ -99,11 +115,12 @@ void add_plugin(tools::Subcommand& perf, Options& options, Words& words) {
 
 void add_ranks(tools::Subcommand& perf, Options& options, Words& words) {
   perf.begin_group("Ranks");
-  perf.add("--ranks", options.ranks, "How many ranks, each a process (2)");
+  perf.add("--ranks", words.ranks, "How many ranks, each a process (2)");
   perf.add("--hosts", words.hosts, "softnic hosts of the ranks, in turn: h0,h1");
   perf.add("--rank", words.rank, "Run only this rank; the others are started elsewhere");
   perf.add("--rendezvous", options.rendezvous,
-           "How to find rank 0: a file for its address and a token, or HOST:PORT");
+           "How to find rank 0: a file for its address and a token, or HOST:PORT. Without --rank, "
+           "srun, mpirun or torchrun says which rank this is, and how many there are");
   perf.add_flag("--pin", options.pin, "Pin each rank to a processor");
 }
 

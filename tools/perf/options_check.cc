@@ -45,7 +45,8 @@ Outcome<bool> check_meeting(const Options& options) {
   if (is_one) BL_TRY(expect("--rank", options.rank, 0, options.ranks - 1));
   if (is_one == options.rendezvous.empty()) {
     return fail(
-        "--rank and --rendezvous go together: the number of this rank, and how it finds rank 0");
+        "--rank and --rendezvous go together: the number of this rank, and how it finds rank 0. "
+        "Without --rank, start the ranks with srun, mpirun or torchrun");
   }
   return is_one ? check_rendezvous(options.rendezvous) : true;
 }
