@@ -55,7 +55,7 @@ ONE_THREAD = {
 
 
 # Suites whose tests need additional packages.
-GROUPS = ("tools", "foreign", "mutation", "packages", "package-roots", "steady", "vm")
+GROUPS = ("tools", "foreign", "mutation", "packages", "package-roots", "steady", "deploy", "vm")
 
 
 def introspect(folder, what):

@@ -34,12 +34,14 @@ class SelectTests(unittest.TestCase):
 
     def test_packages_come_with_the_tests_that_need_them(self):
         self.assertEqual(select("vm-faults")["group"], ["vm"])
+        self.assertEqual(select("deploy_slurm")["group"], ["deploy"])
         self.assertEqual(select("foreign-write", "topo_files")["group"], ["foreign", "tools"])
 
     def test_the_quick_loop_needs_no_machine_to_emulate_and_builds_what_it_runs(self):
         found = select("--needed", *QUICK)
         self.assertNotIn("vm", found["group"])
         self.assertNotIn("foreign", found["group"])
+        self.assertNotIn("deploy", found["group"])
         self.assertLess(set(found["target"]), set(select(*QUICK)["target"]))
 
 
