@@ -63,7 +63,8 @@ package_roots_packages=(rpm debootstrap)            # in systems of other distri
 steady_packages=(strace)                            # counts system calls
 # They start ranks as docs/deploy says; kubectl checks a file. Where systemd runs, munge's package starts a daemon,
 # which no test uses.
-deploy_packages=(slurm-wlm munge openmpi-bin kubernetes-client)
+deploy_packages=(slurm-wlm munge openmpi-bin)
+command -v kubectl >/dev/null || deploy_packages+=(kubernetes-client) # others than Debian package it too
 fuzz_packages=(clang libclang-rt-14-dev)            # meson defines fuzz tests only where these are
 vm_packages=(
   hwloc-nox
