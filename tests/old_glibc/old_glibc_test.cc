@@ -138,8 +138,10 @@ TEST_CASE("a wait by the steady clock ends when its time is over") {
   std::condition_variable condition;
   std::unique_lock lock(mutex);
   const auto start = steady_clock::now();
-  CHECK_FALSE(condition.wait_for(lock, milliseconds(30), [] { return false; }));
+  int looked = 0;
+  CHECK_FALSE(condition.wait_for(lock, milliseconds(30), [&] { return ++looked == 0; }));
   CHECK(steady_clock::now() - start >= milliseconds(30));
+  CHECK(looked < 10);  // it sleeps
   // A time whose nanoseconds are below those of now.
   CHECK_FALSE(condition.wait_for(lock, milliseconds(-500), [] { return false; }));
 }
