@@ -17,4 +17,4 @@ def run_beeline():
 
 
 def run_softnic():
-    _become("lib", "beeline", "softnic", "softnic")
+    _become("lib", "beeline-softnic", "softnic")
