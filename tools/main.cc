@@ -5,7 +5,9 @@
 #include <exception>
 #include <string>
 
+#include "include/beeline/stats_page.h"
 #include "plugin/runtime/version.h"
+#include "plugin/wire/message_version.h"
 #include "tools/cli/command_line.h"
 #include "tools/cli/exit_status.h"
 #include "tools/doctor/command.h"
@@ -20,12 +22,17 @@
 
 namespace {
 
-// The first line is the same as in the log of the plugin.
+// The log of the plugin begins with the words of the first line. docs/releases.md says what each
+// version is for.
 std::string version_text() {
   using beeline::nccl::kNewestAbi, beeline::nccl::kOldestAbi;
   return std::string("Beeline ") + beeline::kVersion + " (" + beeline::kRevision + ")\n" +
          "NCCL network plugin interface v" + std::to_string(kOldestAbi) + " to v" +
-         std::to_string(kNewestAbi);
+         std::to_string(kNewestAbi) + "\n" +
+         "Protocol between two processes: " + text(beeline::wire::kOurVersions) +
+         "; both ends of a connection need a version in common\n" + "Statistics page: version " +
+         std::to_string(BEELINE_STATS_VERSION) +
+         "; commands read the pages of plugins with the same version";
 }
 
 }  // namespace

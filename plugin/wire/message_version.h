@@ -30,6 +30,9 @@ constexpr std::optional<std::uint16_t> common_version(VersionRange a, VersionRan
   return newest;
 }
 
+// "version 2", or "versions 2-3".
+std::string text(VersionRange range);
+
 // "the peer speaks version 1 of the protocol, this host version 2: use the same version of Beeline
 // on all hosts".
 std::string version_mismatch(VersionRange theirs, VersionRange ours);

@@ -79,6 +79,8 @@ TABLE
   done
   expect 'options in groups' 0 'Plugin, devices, memory' "$beeline" perf --help
   expect 'the version' 0 $'\nNCCL network plugin interface v6 to v12' "$beeline" --version
+  expect 'the protocol' 0 $'\nProtocol between two processes: version' "$beeline" --version
+  expect 'the statistics page' 0 $'\nStatistics page: version' "$beeline" --version
   expect 'memory of a kind that there is not' 2 'write host, peermem, dmabuf or mixed' \
     perf rate --memory cuda
   expect 'a flush of a kind that there is not' 2 'write auto, always or never' \
