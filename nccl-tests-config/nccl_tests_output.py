@@ -14,7 +14,7 @@ PATH = re.compile(r"\bvia NET/\S+?/\d+(/GDRDMA)?")
 NCCL_VERSION = re.compile(r"\bNCCL version (\d[\w.+-]*)")
 NETWORK = re.compile(r"\bUsing network (\S+)")
 PLUGIN = re.compile(r"\bLoaded net plugin (\S+ \(v\d+\))")
-BEELINE = re.compile(r"\bNET/Beeline : Beeline (\d\S* \([\w-]+\))")
+BEELINE = re.compile(r"\bNET/Beeline : Beeline (\d\S* \([^)]+\))")
 WARNING = re.compile(r"\bNCCL WARN (.*)")
 
 

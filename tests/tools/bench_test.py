@@ -109,7 +109,7 @@ class NcclTests(Bench):
         self.assertEqual(result["machine"]["host"], os.uname().nodename)
         run, = result["runs"]
         self.assertEqual((run["name"], run["nccl"], run["network"], run["plugin"], run["beeline"]),
-                         ("Beeline", "2.27.3+cuda12.9", "Beeline", "Beeline (v10)", "0.1.0 (0123456789)"))
+                         ("Beeline", "2.27.3+cuda12.9", "Beeline", "Beeline (v10)", "0.1.0 (v0.1.0-3-g0123456789)"))
         self.assertEqual(run["ranks"][1], {"rank": "1", "host": "node1", "device": "0", "pci": "0x1a",
                                            "gpu": "NVIDIA H100 80GB HBM3"})
         self.assertEqual((run["network_paths"], run["gpudirect_paths"]), (4, 4))
