@@ -265,6 +265,12 @@ far() {
   expect 'wrong data on a far rank' 1 'Wrong elements : 8 FAILED' perf rate --rank 0 \
     --rendezvous "$scratch/meet" --iters 50 --timeout 30
   wait
+  perf allreduce --rank 1 --rendezvous "$scratch/meet" --sizes 8 --iters 50 --timeout 1 \
+    --env 1:FAKE_FAULT=block@30 >"$scratch/1" 2>&1 &
+  expect 'a far rank hangs' 1 'the plugin does not return from isend' perf allreduce --rank 0 \
+    --rendezvous "$scratch/meet" --sizes 8 --iters 50 --timeout 1 --env 1:FAKE_FAULT=block@30
+  wait
+  expect 'the far rank ends with the others' 0 'rank 1: the coordinator closed the connection' cat "$scratch/1"
   expect 'nobody comes' 1 '1 of 2 ranks did not connect to' perf rate --rank 0 \
     --rendezvous "$scratch/nobody" --timeout 1
   expect 'no address is left behind' 1 '' test -e "$scratch/nobody"

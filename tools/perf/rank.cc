@@ -4,8 +4,10 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <utility>
 
+#include "tools/cli/exit_status.h"
 #include "tools/perf/json.h"
 
 namespace beeline::perf {
@@ -47,8 +49,16 @@ Job Rank::on_gpu(Job job) const {
 Outcome<bool> Rank::await(Worker& worker) {
   for (;;) {
     if (auto outcome = worker.wait(kStatusEveryMs)) return std::move(*outcome);
-    tell_status();
+    if (!tell_status()) end_without_coordinator();
   }
+}
+
+// The job may wait for ever, for a rank that has ended. If the coordinator started this process, it
+// also ends it.
+void Rank::end_without_coordinator() const {
+  if (options_.rank <= 0) return;
+  tools::print_error(fmt::format("rank {}: {} ({})", id(), Team::kNoCoordinator, phase_));
+  std::_Exit(tools::kFailed);
 }
 
 void Rank::set_phase(std::string phase) {
@@ -56,11 +66,11 @@ void Rank::set_phase(std::string phase) {
   tell_status();
 }
 
-void Rank::tell_status() {
+bool Rank::tell_status() {
   std::uint64_t done = 0;
   for (const End* end : watched_) done += end->completed();
-  team_.send(FrameKind::kStatus,
-             encode(Status{.done = done, .phase = phase_, .waiting = waiting_for()}));
+  return team_.send(FrameKind::kStatus,
+                    encode(Status{.done = done, .phase = phase_, .waiting = waiting_for()}));
 }
 
 void Rank::note(std::string text) {

@@ -63,7 +63,8 @@ class Rank {
  private:
   Job on_gpu(Job job) const;
   Outcome<bool> await(Worker& worker);
-  void tell_status();
+  bool tell_status();
+  void end_without_coordinator() const;
   std::string waiting_for();
 
   const Options& options_;

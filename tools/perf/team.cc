@@ -12,8 +12,7 @@ Outcome<std::vector<std::string>> Team::gather(const std::string& what, const st
   const bool sent = socket_.send(FrameKind::kGather, what + '\0' + part);
   const std::optional<Frame> answer = sent ? socket_.receive() : std::nullopt;
   if (!answer || answer->kind != FrameKind::kGathered) {
-    return fail(
-        "the coordinator closed the connection; rank 0, or the process that started it, has ended");
+    return fail(kNoCoordinator);
   }
   std::vector<std::string> parts = split_parts(answer->body);
   if (parts.size() != static_cast<size_t>(ranks_)) {

@@ -14,6 +14,9 @@ namespace beeline::perf {
 
 class Team {
  public:
+  static constexpr const char* kNoCoordinator =
+      "the coordinator closed the connection; rank 0, or the process that started it, has ended";
+
   Team(FrameSocket socket, int rank, int ranks)
       : socket_(std::move(socket)), rank_(rank), ranks_(ranks) {}
 
@@ -29,8 +32,9 @@ class Team {
   // Returns rank 0's number; those of the other ranks are ignored.
   Outcome<std::uint64_t> broadcast_from_rank_0(const std::string& what, std::uint64_t mine);
 
-  // Sends without waiting for an answer. If the coordinator is gone, the next gather() fails.
-  void send(FrameKind kind, const std::string& body) { socket_.send(kind, body); }
+  // Sends without waiting for an answer. False if the coordinator is gone, as the next gather()
+  // says.
+  bool send(FrameKind kind, const std::string& body) { return socket_.send(kind, body); }
 
   // Returns when the coordinator has closed the connection.
   void wait_for_end() {
