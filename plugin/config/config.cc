@@ -84,7 +84,8 @@ void find_without_effect(const Environ& environ, Findings& findings) {
 
 void find_unknown(const Environ& environ, Findings& findings) {
   std::vector<std::string_view> known;
-#define BL_PARAM(field, name, rule, default_value, since, honors, help) known.push_back(name);
+#define BL_PARAM(field, name, rule, default_value, since, honors, summary, help) \
+  known.push_back(name);
 #include "plugin/config/params.def"
 #undef BL_PARAM
   for (const Environ::Variable& variable : environ.variables()) {
@@ -106,7 +107,7 @@ void find_unknown(const Environ& environ, Findings& findings) {
 LoadedConfig load_config(const Environ& environ) {
   LoadedConfig loaded;
   Config& config = loaded.config;
-#define BL_PARAM(field, name, rule, default_value, since, honors, help) \
+#define BL_PARAM(field, name, rule, default_value, since, honors, summary, help) \
   load_param(environ, rule, name, honors, &config.field, loaded.findings);
 #include "plugin/config/params.def"
 #undef BL_PARAM
@@ -120,9 +121,11 @@ LoadedConfig load_config(const Environ& environ) {
 std::vector<ParamText> param_texts() {
   const Config defaults;
   std::vector<ParamText> rows;
-#define BL_PARAM(field, name, rule, default_value, since, honors, help)                        \
-  rows.push_back({name, decltype(rule)::kKind, (rule).allowed(), (rule).print(defaults.field), \
-                  since, honors, help});
+  std::string_view group;
+#define BL_GROUP(title) group = title;
+#define BL_PARAM(field, name, rule, default_value, since, honors, summary, help) \
+  rows.push_back({group, name, decltype(rule)::kKind, (rule).allowed(),          \
+                  (rule).print(defaults.field), since, honors, summary, help});
 #include "plugin/config/params.def"
 #undef BL_PARAM
   return rows;

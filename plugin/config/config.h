@@ -19,7 +19,7 @@ namespace beeline {
 
 // A default-constructed Config has the defaults.
 struct Config {
-#define BL_PARAM(field, name, rule, default_value, since, honors, help) \
+#define BL_PARAM(field, name, rule, default_value, since, honors, summary, help) \
   decltype(rule)::Value field = default_value;
 #include "plugin/config/params.def"
 #undef BL_PARAM
@@ -39,12 +39,14 @@ LoadedConfig load_config(const Environ& environ);
 
 // A row of the table as text, for the documentation.
 struct ParamText {
+  std::string_view group;
   std::string_view name;
   std::string_view kind;
   std::string allowed;
   std::string default_value;
   std::string_view since;
   std::string_view honors;  // empty: none
+  std::string_view summary;
   std::string_view help;
 };
 std::vector<ParamText> param_texts();

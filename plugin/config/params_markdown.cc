@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The page has a table of all parameters and a section for each, because the help is too long for
-// the table.
+// The page has a table for each group of parameters, and then a section for each parameter, because
+// the help is too long for a table.
 #include "plugin/config/params_markdown.h"
 
 #include <cctype>
@@ -29,6 +29,10 @@ have no effect on this plugin (such as `NCCL_IB_FIFO_TC`).
 - A **size** is a number of bytes, or of KiB, MiB or GiB with the suffix `K`, `M` or `G`.
 - A **time** is a number with the unit `ms` or `s`.
 
+## By subject
+
+A name links to the section of the parameter. A variable of NCCL in the last column is read if the
+`BEELINE_` variable is not set.
 )";
 
 std::string code(std::string_view text) {
@@ -53,11 +57,16 @@ std::string lowered(std::string text) {
   return text;
 }
 
-// A row of the table at the top. It links to the section of the parameter.
+std::string table_head(std::string_view group) {
+  return "\n### " + std::string(group) +
+         "\n\n| parameter | what it sets | default | honors |\n|---|---|---|---|\n";
+}
+
+// A row of a table at the top. It links to the section of the parameter.
 std::string table_row(const ParamText& row) {
   const std::string name = std::string(kParamPrefix) + std::string(row.name);
-  return "| [`" + name + "`](#" + lowered(name) + ") | " +
-         (row.honors.empty() ? "" : code(row.honors)) + " | " + code(row.default_value) + " |\n";
+  return "| [`" + name + "`](#" + lowered(name) + ") | " + std::string(row.summary) + " | " +
+         code(row.default_value) + " | " + (row.honors.empty() ? "" : code(row.honors)) + " |\n";
 }
 
 std::string section(const ParamText& row) {
@@ -75,8 +84,12 @@ std::string section(const ParamText& row) {
 
 std::string params_markdown() {
   std::string page(kHead);
-  page += "| parameter | honors | default |\n|---|---|---|\n";
-  for (const ParamText& row : param_texts()) page += table_row(row);
+  std::string_view group;
+  for (const ParamText& row : param_texts()) {
+    if (row.group != group) page += table_head(row.group);
+    group = row.group;
+    page += table_row(row);
+  }
   for (const ParamText& row : param_texts()) page += "\n" + section(row);
   return page;
 }

@@ -152,6 +152,18 @@ TEST_CASE("config: no name is used twice", "[unit][config]") {
   }
 }
 
+TEST_CASE("config: every parameter is in a group, and groups are not split", "[unit][config]") {
+  std::set<std::string_view> groups;
+  std::string_view group;
+  for (const ParamText& row : param_texts()) {
+    INFO(std::string(row.name));
+    CHECK_FALSE(row.group.empty());
+    CHECK_FALSE(row.summary.empty());
+    if (row.group != group) CHECK(groups.insert(row.group).second);
+    group = row.group;
+  }
+}
+
 TEST_CASE("nearest: a typing error finds the name, another word does not", "[unit][config]") {
   const std::vector<std::string_view> known{"TIMEOUT", "SL", "STATS_DIR"};
   CHECK(nearest("TIMEOUTS", known) == "TIMEOUT");
