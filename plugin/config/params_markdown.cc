@@ -29,6 +29,8 @@ have no effect on this plugin (such as `NCCL_IB_FIFO_TC`).
 - A **size** is a number of bytes, or of KiB, MiB or GiB with the suffix `K`, `M` or `G`.
 - A **time** is a number with the unit `ms` or `s`.
 
+[Tuning](tuning.md) says which of them to set for what, and which to leave alone.
+
 ## By subject
 
 A name links to the section of the parameter. A variable of NCCL in the last column is read if the

@@ -28,7 +28,10 @@ OF_NCCL = {"NCCL_NET", "NCCL_NET_PLUGIN", "NCCL_NET_PLUGIN_REF_COUNT", "NCCL_NET
 # Variables that only documents mention. NCCL_HOSTID is not documented by NCCL.
 OF_DOCUMENTS = OF_NCCL | {"NCCL_TESTS_HOME", "NCCL_TOPO_FILE", "NCCL_NET_MERGE_LEVEL", "NCCL_NET_FORCE_MERGE",
                           "NCCL_P2P_DISABLE", "NCCL_SHM_DISABLE", "NCCL_PROTO", "NCCL_ALGO", "NCCL_HOSTID",
-                          "NCCL_CROSS_NIC"}
+                          "NCCL_CROSS_NIC", "NCCL_COMM_ID"}
+# The variables of NCCL's own transport that the plugin names as having no effect.
+CONFIG = (ROOT / "plugin" / "config" / "config.cc").read_text(encoding="utf-8")
+WITHOUT_EFFECT = set(re.findall(r'"(NCCL_\w+)"', re.search(r"kWithoutEffect = \{(.*?)\}", CONFIG, re.DOTALL)[1]))
 
 
 class CheckedIn(unittest.TestCase):
@@ -43,11 +46,17 @@ class CheckedIn(unittest.TestCase):
             self.assertEqual(unknown, set(), name)
 
     def test_documents_name_only_existing_variables(self):
-        for name in ("README.md", "SECURITY.md", "docs/running-jobs.md", "docs/containers.md", "docs/troubleshooting.md",
-                     "docs/compatibility.md", "nccl-tests-config/README.md"):
-            said = set(re.findall(r"\b(?:NCCL|BEELINE)_[A-Z0-9_]+", (ROOT / name).read_text(encoding="utf-8")))
+        for name in ("README.md", "SECURITY.md", "docs/running-jobs.md", "docs/containers.md",
+                     "docs/troubleshooting.md", "docs/compatibility.md", "docs/tuning.md", "docs/faq.md",
+                     "docs/reporting-bugs.md", "nccl-tests-config/README.md"):
+            text = (ROOT / name).read_text(encoding="utf-8")
+            said = set(re.findall(r"\b(?:NCCL|BEELINE)_[A-Z0-9_]*[A-Z0-9]\b", text))
             self.assertTrue(said, name)
-            self.assertEqual(said - OURS - HONORED - OF_DOCUMENTS, set(), name)
+            self.assertEqual(said - OURS - HONORED - OF_DOCUMENTS - WITHOUT_EFFECT, set(), name)
+
+    def test_the_questions_name_all_variables_without_effect(self):
+        text = (ROOT / "docs" / "faq.md").read_text(encoding="utf-8")
+        self.assertEqual({name for name in WITHOUT_EFFECT if f"`{name}`" not in text}, set())
 
     def test_each_setting_has_a_comment(self):
         for name in profiles.names():
