@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <filesystem>
 #include <optional>
 #include <ostream>
@@ -214,6 +215,16 @@ void disturb(const std::string& target, const std::string& command) {
   const auto order = softnic::read_targeted_command(fabric, target, command);
   if (!order) throw MustError(order.error().text);
   softnic::apply(fabric, *order);
+}
+
+UndoneFaults::~UndoneFaults() {
+  try {
+    disturb(target_, "return");
+    disturb(target_, "reset");
+  } catch (const std::exception& error) {  // there is no such NIC
+    std::fprintf(stderr, "the faults of %s stay: %s\n", target_.c_str(), error.what());
+    std::abort();
+  }
 }
 
 void hide_gpu_writes(bool hide) { World::get().fabric().header().hazards.hide.store(hide ? 1 : 0); }
