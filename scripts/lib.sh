@@ -74,7 +74,8 @@ vm_packages=(
 )
 test_packages=(
   "${tools_packages[@]}" "${foreign_packages[@]}" "${mutation_packages[@]}" "${steady_packages[@]}"
-  "${deploy_packages[@]}" "${fuzz_packages[@]}" "${packages_packages[@]}" valgrind # which counts instructions, in benchmarks
+  "${deploy_packages[@]}" "${fuzz_packages[@]}" "${packages_packages[@]}"
+  valgrind                                          # counts instructions, in benchmarks
 )
 lint_packages=(cppcheck clang-tidy clang-format shellcheck)
 coverage_packages=(gcovr)
