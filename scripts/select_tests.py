@@ -32,6 +32,7 @@ ROTATION = (
       for group in ("verbs-utils", "write", "send", "read", "latency", "events", "atomic", "shared", "ucx")),
     *((f"vm-boot-{n}", ("plain",), 7, ("scripts/vm", "tests/vm/")) for n in range(1, 7)),
     ("package-roots", ("plain",), 7, ("common/old_glibc/", "scripts/packaging/", "tests/packages/")),
+    ("plugin_only", ("plain",), 7, ("meson.build", "plugin/abi/meson.build", "tests/packages/")),
     ("mutations", ("plain",), 3, ("tests/mutations/",)),
     ("soak", ("plain",), 3, ("tests/fabric/",)),
     # The longest tests of these lanes.

@@ -13,7 +13,7 @@
 namespace beeline {
 namespace {
 
-constexpr char kPrefix[] = "NET/Beeline : ";
+constexpr char kLinePrefix[] = "NET/Beeline : ";
 constexpr char kCut[] = "...";
 
 // The process's logger. It is initialized before any code runs and is never destroyed, because any
@@ -32,8 +32,8 @@ void log_line(const LogSite& site, const char* fmt, ...) noexcept {
   const int errno_before = errno;
 
   char line[kLogLineBytes];
-  constexpr size_t kPrefixBytes = sizeof(kPrefix) - 1;
-  std::memcpy(line, kPrefix, sizeof(kPrefix));
+  constexpr size_t kPrefixBytes = sizeof(kLinePrefix) - 1;
+  std::memcpy(line, kLinePrefix, sizeof(kLinePrefix));
   constexpr size_t kRoom = sizeof(line) - kPrefixBytes;
   va_list arguments;
   va_start(arguments, fmt);

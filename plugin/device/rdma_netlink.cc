@@ -18,14 +18,14 @@
 namespace beeline {
 namespace {
 
-using Bytes = std::string;
+using Datagram = std::string;
 
-void put(Bytes& bytes, const void* data, std::size_t size) {
+void put(Datagram& bytes, const void* data, std::size_t size) {
   bytes.append(static_cast<const char*>(data), size);
 }
 
-Bytes make_request(int command, int flags) {
-  Bytes request;
+Datagram make_request(int command, int flags) {
+  Datagram request;
   const nlmsghdr header{
       .nlmsg_len = 0,
       .nlmsg_type = static_cast<std::uint16_t>(RDMA_NL_GET_TYPE(RDMA_NL_NLDEV, command)),
@@ -37,7 +37,7 @@ Bytes make_request(int command, int flags) {
 }
 
 // Adds an attribute to the request. All of them are numbers.
-void put_number(Bytes& request, std::uint16_t type, std::uint32_t value) {
+void put_number(Datagram& request, std::uint16_t type, std::uint32_t value) {
   const nlattr attribute{.nla_len = NLA_HDRLEN + sizeof value, .nla_type = type};
   put(request, &attribute, sizeof attribute);
   put(request, &value, sizeof value);
@@ -53,7 +53,7 @@ std::string text_of(std::string_view payload) {
   return std::string(payload.substr(0, payload.find('\0')));
 }
 
-Attributes parse(std::string_view payload) {
+Attributes parse_attributes(std::string_view payload) {
   Attributes found;
   while (payload.size() >= NLA_HDRLEN) {
     nlattr attribute;
@@ -78,14 +78,15 @@ bool collect(std::string_view datagram, std::vector<Attributes>& answers) {
     std::memcpy(&header, datagram.data(), sizeof header);
     if (header.nlmsg_len < NLMSG_HDRLEN || header.nlmsg_len > datagram.size()) return false;
     if (header.nlmsg_type == NLMSG_DONE || header.nlmsg_type == NLMSG_ERROR) return false;
-    answers.push_back(parse(datagram.substr(NLMSG_HDRLEN, header.nlmsg_len - NLMSG_HDRLEN)));
+    answers.push_back(
+        parse_attributes(datagram.substr(NLMSG_HDRLEN, header.nlmsg_len - NLMSG_HDRLEN)));
     if ((header.nlmsg_flags & NLM_F_MULTI) == 0) return false;
     datagram.remove_prefix(std::min<std::size_t>(NLMSG_ALIGN(header.nlmsg_len), datagram.size()));
   }
   return true;
 }
 
-std::vector<Attributes> ask(int socket, Bytes request) {
+std::vector<Attributes> ask(int socket, Datagram request) {
   const auto size = static_cast<std::uint32_t>(request.size());
   std::memcpy(request.data() + offsetof(nlmsghdr, nlmsg_len), &size, sizeof size);
   if (::send(socket, request.data(), request.size(), MSG_DONTWAIT) < 0) return {};
@@ -106,7 +107,7 @@ std::string netdev_by_netlink(const std::string& ibdev, std::uint8_t port) {
   if (!socket) return {};
   for (const Attributes& device : ask(socket.get(), make_request(RDMA_NLDEV_CMD_GET, NLM_F_DUMP))) {
     if (device.name != ibdev || !device.index) continue;
-    Bytes request = make_request(RDMA_NLDEV_CMD_PORT_GET, 0);
+    Datagram request = make_request(RDMA_NLDEV_CMD_PORT_GET, 0);
     put_number(request, RDMA_NLDEV_ATTR_DEV_INDEX, *device.index);
     put_number(request, RDMA_NLDEV_ATTR_PORT_INDEX, port);
     const std::vector<Attributes> answers = ask(socket.get(), std::move(request));

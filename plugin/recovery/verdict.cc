@@ -13,7 +13,7 @@ namespace beeline {
 namespace {
 
 // "{here}" and "{there}" stand for the names of both ends.
-struct Meaning {
+struct StatusMeaning {
   Errc code;
   const char* cause;
   const char* advice = "";
@@ -25,7 +25,7 @@ bool may_be_lost_tcp(const FailedRequest& request) noexcept {
          (request.status == IBV_WC_WR_FLUSH_ERR || request.status == IBV_WC_LOC_QP_OP_ERR);
 }
 
-Meaning meaning_of(const FailedRequest& request) noexcept {
+StatusMeaning meaning_of(const FailedRequest& request) noexcept {
   if (may_be_lost_tcp(request)) {
     return {Errc::kPeerClosed, "the TCP connection beneath the queue pair has ended",
             "an earlier line of the log of {here} or {there} may say why; if none does, look at "
@@ -134,7 +134,7 @@ Verdict judge_request(const Ends& ends, const FailedRequest& request, const Port
   if (!ours.trouble.empty()) {
     return {Errc::kSystem, trouble_first(ends, ours, failed), {}};
   }
-  const Meaning meaning = meaning_of(request);
+  const StatusMeaning meaning = meaning_of(request);
   return {meaning.code, failed + ": " + fill(meaning.cause, ends) + remark_on(ends, ours),
           fill(meaning.advice, ends)};
 }

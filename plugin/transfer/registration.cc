@@ -14,25 +14,25 @@ namespace beeline {
 namespace {
 
 // A rail that did not take the buffer.
-struct Refusal {
+struct Refused {
   const Device* device = nullptr;
   Error error;
   std::string cause;
   bool was_logged = false;  // at init, with what to do about it
 };
 
-using Refusals = std::vector<Refusal>;
+using Refusals = std::vector<Refused>;
 
-Result<MrRef, Refusal> register_host(const Rail& rail, const Buffer& buffer) {
+Result<MrRef, Refused> register_host(const Rail& rail, const Buffer& buffer) {
   auto made = rail.cache->acquire(
       {.address = buffer.data, .length = buffer.size, .ordering = verbs::Ordering::kRelaxed});
   if (made) return *std::move(made);
   const Error& error = made.error();
   std::string cause = error.sys_errno != 0 ? std::strerror(error.sys_errno) : describe(error);
-  return fail(Refusal{rail.device, error, cause + memlock_advice(error)});
+  return fail(Refused{rail.device, error, cause + memlock_advice(error)});
 }
 
-Result<MrRef, Refusal> register_gpu(const Rail& rail, const Buffer& buffer,
+Result<MrRef, Refused> register_gpu(const Rail& rail, const Buffer& buffer,
                                     const gdr::GpuDirect& gpus, const gpu::Gpu* owner) {
   auto made = gdr::register_gpu(*rail.cache,
                                 {.address = buffer.data,
@@ -42,17 +42,17 @@ Result<MrRef, Refusal> register_gpu(const Rail& rail, const Buffer& buffer,
                                  .buffer_id = gpus.buffer_id_of(buffer.data)},
                                 gpus.means(*rail.device, owner));
   if (made) return std::move(made->mr);
-  return fail(Refusal{rail.device, made.error().error, made.error().why});
+  return fail(Refused{rail.device, made.error().error, made.error().why});
 }
 
 bool has_path(const Rail& rail) noexcept { return rail.cache != nullptr; }
 
 // `gpus` is null for host memory. A rail that has to be used, because the comm has no other, does
 // what NCCL asks for in any case.
-Result<MrRef, Refusal> register_with(const Rail& rail, bool has_others, const Buffer& buffer,
+Result<MrRef, Refused> register_with(const Rail& rail, bool has_others, const Buffer& buffer,
                                      const gdr::GpuDirect* gpus, const gpu::Gpu* owner) {
   if (has_others && gpus != nullptr && gpus->has_failed(*rail.device)) {
-    return fail(Refusal{rail.device,
+    return fail(Refused{rail.device,
                         {Errc::kUnsupported, 0, "use GPUDirect"},
                         "GPUDirect does not work with it, as logged at init",
                         true});
@@ -60,7 +60,7 @@ Result<MrRef, Refusal> register_with(const Rail& rail, bool has_others, const Bu
   auto made =
       gpus == nullptr ? register_host(rail, buffer) : register_gpu(rail, buffer, *gpus, owner);
   if (made && has_others && made->rkey() == 0) {
-    return fail(Refusal{rail.device,
+    return fail(Refused{rail.device,
                         {Errc::kUnsupported, 0, "use the remote key 0"},
                         "the device gave it the remote key 0, which means \"no key\" in Beeline's "
                         "protocol"});
@@ -84,11 +84,11 @@ std::string devices_and_causes(Refusals refusals) {
   while (!refusals.empty()) {
     const std::string cause = refusals.front().cause;
     std::string names;
-    for (const Refusal& refusal : refusals) {
+    for (const Refused& refusal : refusals) {
       if (refusal.cause == cause) names += (names.empty() ? "" : ", ") + label(*refusal.device);
     }
     text.append(text.empty() ? "" : "; ").append(names).append(": ").append(cause);
-    std::erase_if(refusals, [&](const Refusal& refusal) { return refusal.cause == cause; });
+    std::erase_if(refusals, [&](const Refused& refusal) { return refusal.cause == cause; });
   }
   return text;
 }
@@ -96,7 +96,7 @@ std::string devices_and_causes(Refusals refusals) {
 Failure<Error> report_failure(const Buffer& buffer, const Refusals& refusals) {
   if (refusals.empty()) return fail(Errc::kInternal, "register memory with no rail");
   const std::string what = what_is_registered(buffer);
-  const Refusal& first = refusals.front();
+  const Refused& first = refusals.front();
   const std::string text =
       refusals.size() == 1
           ? what + " with " + label(*first.device) + " failed: " + first.cause
@@ -116,7 +116,7 @@ std::string names_of_rails(std::span<const Rail> rails, std::uint8_t mask) {
 void report_left_out(const Buffer& buffer, Refusals refusals, const std::string& others,
                      LeftOutRails& left_out) {
   const bool is_host = buffer.kind == MemoryKind::kHost;
-  std::erase_if(refusals, [&](const Refusal& refusal) {
+  std::erase_if(refusals, [&](const Refused& refusal) {
     return !left_out.is_new(*refusal.device, is_host, refusal.error);
   });
   if (refusals.empty()) return;  // all of them are known
@@ -124,7 +124,7 @@ void report_left_out(const Buffer& buffer, Refusals refusals, const std::string&
                            devices_and_causes(refusals) +
                            ". The other rails of the connection carry the data of such memory (" +
                            others + "). This is logged once for each device and error";
-  if (std::ranges::all_of(refusals, &Refusal::was_logged)) {
+  if (std::ranges::all_of(refusals, &Refused::was_logged)) {
     BL_INFO(kLogNet, "%s", text.c_str());
   } else {
     BL_WARN("%s", text.c_str());
@@ -186,7 +186,7 @@ Outcome<void> register_again(MemoryHandle& handle, std::size_t rail, const Rail&
     return {};
   }
   keep(handle, rail, with.device, {});
-  const Refusal& refusal = made.error();
+  const Refused& refusal = made.error();
   return fail(Problem(refusal.error.code, what_is_registered(handle.buffer) + " with " +
                                               label(*with.device) + " failed: " + refusal.cause));
 }
