@@ -5,8 +5,8 @@
 #include <exception>
 #include <string>
 
+#include "common/base/version.h"
 #include "include/beeline/stats_page.h"
-#include "plugin/runtime/version.h"
 #include "plugin/wire/message_version.h"
 #include "tools/cli/command_line.h"
 #include "tools/cli/exit_status.h"
@@ -26,9 +26,8 @@ namespace {
 // version is for.
 std::string version_text() {
   using beeline::nccl::kNewestAbi, beeline::nccl::kOldestAbi;
-  return std::string("Beeline ") + beeline::kVersion + " (" + beeline::kRevision + ")\n" +
-         "NCCL network plugin interface v" + std::to_string(kOldestAbi) + " to v" +
-         std::to_string(kNewestAbi) + "\n" +
+  return std::string("Beeline ") + beeline::kBuild + "\n" + "NCCL network plugin interface v" +
+         std::to_string(kOldestAbi) + " to v" + std::to_string(kNewestAbi) + "\n" +
          "Protocol between two processes: " + text(beeline::wire::kOurVersions) +
          "; both ends of a connection need a version in common\n" + "Statistics page: version " +
          std::to_string(BEELINE_STATS_VERSION) +
@@ -48,7 +47,7 @@ int main(int argc, char** argv) {
     beeline::hang::add_command(line);
     beeline::replay::add_command(line);
     beeline::env::add_command(line);
-    beeline::exporter::add_command(line, beeline::kVersion);
+    beeline::exporter::add_command(line, numbers(beeline::wire::kOurVersions));
     return line.run(argc, argv);
   } catch (const std::exception& error) {  // e.g. out of memory in a library
     return beeline::tools::print_error(beeline::tools::describe(error));

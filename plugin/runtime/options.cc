@@ -5,6 +5,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/launchers.h"
+#include "common/base/version.h"
 #include "plugin/recovery/guarded.h"
 #include "plugin/transfer/recv_comm.h"
 #include "plugin/transfer/send_comm.h"
@@ -124,6 +125,7 @@ DeviceOptions device_options(const Config& config) {
 StatsPage::Options stats_options(const Config& config) {
   const LaunchedAs launched = launched_as();
   return {.directory = config.stats_dir,
+          .build = kBuild,
           .shown = config.stats,
           .rank = launched.rank,
           .ranks = launched.ranks};

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <exception>
 
+#include "common/base/version.h"
 #include "include/beeline/stats_page.h"
 #include "plugin/device/nearest_groups.h"
 #include "plugin/runtime/finding_log.h"
@@ -14,7 +15,6 @@
 #include "plugin/runtime/options.h"
 #include "plugin/runtime/placement.h"
 #include "plugin/runtime/settings.h"
-#include "plugin/runtime/version.h"
 #include "plugin/transfer/comm_gate.h"
 #include "plugin/verbs/create.h"
 #include "plugin/verbs/text.h"
@@ -76,8 +76,8 @@ void Runtime::on_exit() noexcept {
 bool Runtime::is_ours() const noexcept { return ::getpid() == pid_; }
 
 void Runtime::init_host() {
-  BL_INFO(kLogInit | kLogNet, "Beeline %s (%s), protocol %s, statistics page version %d", kVersion,
-          kRevision, text(wire::kOurVersions).c_str(), BEELINE_STATS_VERSION);
+  BL_INFO(kLogInit | kLogNet, "Beeline %s, protocol %s, statistics page version %d", kBuild,
+          text(wire::kOurVersions).c_str(), BEELINE_STATS_VERSION);
   const Environ environ = Environ::of_process();
   LoadedConfig loaded = load_config(environ);
   log_findings(loaded.findings, kLogInit | kLogEnv);

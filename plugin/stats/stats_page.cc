@@ -32,7 +32,7 @@ void fill_header(beeline_stats_header& header, const StatsPage::Options& options
   store(header.opened_ns, static_cast<std::uint64_t>(now_ns()));
   store(header.opened_unix_ns, unix_now_ns());
   shared::store_text(header.host, host_name());
-  shared::store_text(header.build, BL_VERSION);
+  shared::store_text(header.build, options.build);
   store(header.rank, options.rank ? *options.rank : UINT64_MAX);
   store(header.ranks, options.ranks ? *options.ranks : UINT64_MAX);
   store(header.magic, BEELINE_STATS_MAGIC, std::memory_order_release);

@@ -24,7 +24,8 @@ class StatsPage {
  public:
   struct Options {
     std::string directory;
-    bool shown = true;  // false: other processes cannot read it
+    std::string build = {};  // of the plugin, for people
+    bool shown = true;       // false: other processes cannot read it
     std::uint32_t slot_count = 1024;
     std::optional<std::uint32_t> rank = {};   // of this process in its job
     std::optional<std::uint32_t> ranks = {};  // of the job

@@ -30,11 +30,14 @@ constexpr std::optional<std::uint16_t> common_version(VersionRange a, VersionRan
   return newest;
 }
 
+// "2", or "2-3".
+std::string numbers(VersionRange range);
 // "version 2", or "versions 2-3".
 std::string text(VersionRange range);
 
-// "the peer speaks version 1 of the protocol, this host version 2: use the same version of Beeline
-// on all hosts".
+// "the peer speaks version 1 of the protocol (Beeline 0.1), this host version 2 (Beeline 0.2.0
+// (v0.2.0)): use the same build of Beeline on all hosts". No version of the protocol carries the
+// name of the peer's build, so only releases that are older than this one can be named.
 std::string version_mismatch(VersionRange theirs, VersionRange ours);
 
 }  // namespace beeline::wire

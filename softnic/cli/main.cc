@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "common/base/version.h"
 #include "softnic/cli/common.h"
 #include "softnic/cli/subcommands.h"
 #include "softnic/spec/names.h"
@@ -127,6 +128,8 @@ int start_ctl(const Line& line) {
 int dispatch(int argc, char** argv) {
   Line line;
   CLI::App app("A software RDMA NIC: fabrics, their ports, and programs on them", "softnic");
+  app.set_version_flag("--version", std::string("softnic ") + beeline::kBuild,
+                       "Print the version and exit");
   CLI::App* const run = add_run(app, line);
   CLI::App* const ls = add_ls(app, line);
   CLI::App* const log = add_log(app, line);

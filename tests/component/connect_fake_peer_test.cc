@@ -164,7 +164,8 @@ TEST_CASE("fake peer: refusals fail the connect in the peer's words", "[componen
     peer.send(wire::encode(
         wire::Refuse{.code = wire::RefuseCode::kVersion, .versions = {.least = 3, .most = 4}}));
     CHECK(rig.b.wait_connect_error(rig.fake.ticket()).code == Errc::kUnsupported);
-    CHECK(rig.log.has("the peer speaks versions 3-4 of the protocol, this host version 2"));
+    CHECK(rig.log.has(
+        "the peer speaks versions 3-4 of the protocol (a newer Beeline), this host version 2"));
   }
   SECTION("of a listener that is closed") {
     RawPeer peer = rig.fake.answer();
@@ -206,7 +207,7 @@ TEST_CASE("fake peer: a handle of another plugin or version is an error at once"
     handle.versions = {.least = 3, .most = 3};
     wire::encode(handle, rig.fake.ticket().handle());
     CHECK(rig.b.connect(rig.fake.ticket()).error().code == Errc::kUnsupported);
-    CHECK(rig.log.has("use the same version of Beeline on all hosts"));
+    CHECK(rig.log.has("use the same build of Beeline on all hosts"));
   }
 }
 

@@ -63,7 +63,8 @@ TEST_CASE("inbound: a peer with other versions is told the supported ones, and t
   CHECK(refusal.code == wire::RefuseCode::kVersion);
   CHECK(refusal.versions == wire::kOurVersions);
   client.must_be_dropped();
-  CHECK(rig.log.has("the peer speaks versions 3-4 of the protocol, this host version 2"));
+  CHECK(rig.log.has(
+      "the peer speaks versions 3-4 of the protocol (a newer Beeline), this host version 2"));
   rig.must_accept_real_peer();
 }
 

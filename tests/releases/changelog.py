@@ -30,10 +30,19 @@ def release_of(version, text):
                    number_after("writes version", text))
 
 
+def written():
+    return (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+def is_after_a_release():
+    """Whether it begins with changes that no release has."""
+    return re.search(r"^## (.*)$", written(), re.M)[1] == "Unreleased"
+
+
 def releases(text=None):
     """The newest first."""
     if text is None:
-        text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+        text = written()
     found = []
     for part in re.split(r"^(?=## )", text, flags=re.M)[1:]:
         heading, _, rest = part.partition("\n")

@@ -92,7 +92,7 @@ class PreviousRelease(unittest.TestCase):
         cls.everything = "\n".join(cls.logs)
 
     def test_the_old_plugin_is_that_of_the_release(self):
-        self.assertRegex(self.logs[0], rf"Beeline {re.escape(RELEASE.version)} \(no git\)")
+        self.assertRegex(self.logs[0], rf"Beeline {re.escape(RELEASE.version)} \((no git|unknown revision)\)")
 
     def test_both_work_together_or_both_say_why_not(self):
         (old_least, old_most), (new_least, new_most) = self.old, self.new
@@ -101,8 +101,11 @@ class PreviousRelease(unittest.TestCase):
             return
         self.assertNotIn(RIGHT, self.everything)
         for log, theirs, ours in ((self.logs[0], self.new, self.old), (self.logs[1], self.old, self.new)):
-            self.assertRegex(log, f"the peer speaks {words(theirs)} of the protocol, this host {words(ours)}: use the "
-                                  "same .*Beeline on all hosts")
+            self.assertRegex(log, f"the peer speaks {words(theirs)} of the protocol.*, this host {words(ours)}.*: use "
+                                  "the same .*Beeline on all hosts")
+        # The new one knows the release by its version of the protocol.
+        name = RELEASE.version.rpartition(".")[0]
+        self.assertIn(f"of the protocol (Beeline {name}), this host {words(self.new)} (Beeline ", self.logs[1])
 
 
 FOLDER, SOFTNIC, BEELINE, PLUGIN = (pathlib.Path(word).resolve() for word in sys.argv[1:5])

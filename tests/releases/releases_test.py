@@ -28,6 +28,10 @@ def span(least, most, word="to"):
     return least if least == most else f"{least} {word} {most}"
 
 
+def numbers(version):
+    return [int(part) for part in version.removesuffix("~dev").split(".")]
+
+
 def table_rows():
     """The rows of the table of releases: version, protocol, statistics page, interface of NCCL."""
     page = (changelog.ROOT / "docs" / "releases.md").read_text(encoding="utf-8")
@@ -36,9 +40,13 @@ def table_rows():
 
 
 class Releases(unittest.TestCase):
-    def test_the_version_is_that_of_the_newest_release(self):
-        self.assertEqual(VERSION, changelog.releases()[0].version,
-                         "meson.build and the first heading with a version in CHANGELOG.md differ")
+    def test_between_releases_the_version_is_one_that_no_release_has(self):
+        newest = changelog.releases()[0].version
+        if not changelog.is_after_a_release():
+            self.assertEqual(VERSION, newest, "meson.build and the first heading of CHANGELOG.md differ")
+            return
+        self.assertRegex(VERSION, r"^\d+\.\d+\.\d+~dev$", "CHANGELOG.md begins with changes that are not released")
+        self.assertGreater(numbers(VERSION), numbers(newest))
 
     def test_each_release_says_what_it_speaks_and_where_it_ends(self):
         for place, release in enumerate(changelog.releases()):

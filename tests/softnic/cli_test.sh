@@ -49,6 +49,7 @@ on() { "$softnic" run --name "$name" "$@"; }
 
 check 'no subcommand' 2 'subcommand is required' "$softnic"
 check 'a wrong subcommand' 2 '"frob" is not a subcommand; the subcommands are run, ls, ctl, log, chaos and traffic' "$softnic" frob
+check 'its version' 0 'softnic 0.' "$softnic" --version
 check 'run without --' 2 'put -- before the command' on true
 check 'run without a command' 2 'no command' on
 check 'a status passes through' 7 '' on -- sh -c 'exit 7'

@@ -2,6 +2,7 @@
 //
 // The text that Prometheus reads.
 #include "common/base/clock.h"
+#include "common/base/version.h"
 #include "tests/support/catch.h"
 #include "tools/export/exposition.h"
 #include "tools/export/metrics.h"
@@ -68,7 +69,7 @@ SlotView busy(SlotState state, Wait wait, std::int64_t waited_s) {
 }
 
 State state_of(std::vector<pages::Process> processes, Mode mode = Mode::kRepeats) {
-  State state = {.host = "n1", .version = "1.2.3", .mode = mode, .now_ns = kNow};
+  State state = {.host = "n1", .protocol = "2-3", .mode = mode, .now_ns = kNow};
   state.totals.add(processes);
   state.processes.all = std::move(processes);
   return state;
@@ -102,8 +103,10 @@ TEST_CASE("export: states of processes, connections and paths", "[tools]") {
                           watched(3, {busy(SlotState::kReady, Wait::kNothing, 0)}, Life::kEnded)});
   state.processes.unreadable = 2;
   const std::string text = text_of(state);
+  const std::string info = std::string("beeline_info{host=\"n1\",version=\"") + kVersion +
+                           "\",revision=\"" + kRevision + "\",protocol=\"2-3\"} 1\n";
   for (const char* line : {
-           "beeline_info{host=\"n1\",version=\"1.2.3\"} 1\n",
+           info.c_str(),
            "beeline_processes{host=\"n1\",state=\"running\"} 1\n",
            "beeline_processes{host=\"n1\",state=\"stopped\"} 1\n",
            "beeline_processes{host=\"n1\",state=\"ended\"} 1\n",

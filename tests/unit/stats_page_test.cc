@@ -38,12 +38,12 @@ SlotView view_of(const StatsPage& page, std::uint32_t index) {
 
 TEST_CASE("stats: the header says whose page it is", "[unit][stats]") {
   const StatsDir dir;
-  const StatsPage page = StatsPage::open({.directory = dir.path()});
+  const StatsPage page = StatsPage::open({.directory = dir.path(), .build = "1.2.3 (abc)"});
   const PageReader reader = reader_of(page);
   CHECK(reader.pid() == static_cast<std::uint64_t>(::getpid()));
   CHECK(reader.start_time() == process_start_time(::getpid()));
   CHECK(reader.host() == host_name());
-  CHECK_FALSE(reader.build().empty());
+  CHECK(reader.build() == "1.2.3 (abc)");
   CHECK(reader.slots_used() == 0);
   CHECK_FALSE(reader.rank());
   CHECK_FALSE(reader.ranks());

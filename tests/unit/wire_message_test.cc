@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "common/base/version.h"
 #include "tests/support/catch.h"
 #include "tests/support/wire_samples.h"
 
@@ -297,10 +298,13 @@ TEST_CASE("wire version: two ranges have the newest in common, or nothing", "[un
   CHECK(common_version({1, 1}, {1, 1}) == 1);
   CHECK_FALSE(common_version({1, 1}, {2, 3}));
   CHECK_FALSE(common_version({2, 3}, {1, 1}));
-  CHECK(version_mismatch({2, 3}, {1, 1}) ==
-        "the peer speaks versions 2-3 of the protocol, this host version 1: use the same version "
-        "of Beeline on all hosts");
+}
+
+TEST_CASE("wire version: a refusal names the builds of both ends", "[unit][wire]") {
+  const std::string ours = std::string("this host version 2 (Beeline ") + kBuild +
+                           "): use the same build of Beeline on all hosts";
   CHECK(version_mismatch({1, 1}, kOurVersions) ==
-        "the peer speaks version 1 of the protocol, this host version 2: use the same version of "
-        "Beeline on all hosts");
+        "the peer speaks version 1 of the protocol (Beeline 0.1), " + ours);
+  CHECK(version_mismatch({3, 4}, kOurVersions) ==
+        "the peer speaks versions 3-4 of the protocol (a newer Beeline), " + ours);
 }

@@ -17,7 +17,7 @@ struct Source {
   std::string directory;  // of the pages
   checks::Tree tree;      // with /sys
   std::string host;
-  std::string version;
+  std::string protocol;  // the versions that this build speaks: "2-3"
 };
 
 // Lifecycle: as long as the totals have to last. Threads: one.
@@ -25,7 +25,7 @@ class Collector {
  public:
   Collector(Source source, Mode mode)
       : source_(std::move(source)),
-        state_({.host = source_.host, .version = source_.version, .mode = mode}) {}
+        state_({.host = source_.host, .protocol = source_.protocol, .mode = mode}) {}
 
   // Adds what has grown to the totals. What a process does after the last look before its end is
   // lost, so the looks have to be frequent.

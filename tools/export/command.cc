@@ -42,29 +42,29 @@ checks::Tree tree_of_this_host() {
   return checks::Tree("", root == nullptr ? "" : root);
 }
 
-Outcome<void> deliver(const Options& options, const std::string& version) {
+Outcome<void> deliver(const Options& options, const std::string& protocol) {
   BL_TRY(check(options));
   const Source source = {.directory = options.directory,
                          .tree = tree_of_this_host(),
                          .host = options.host,
-                         .version = version};
+                         .protocol = protocol};
   if (options.http) return serve_metrics(source, *options.http);
   if (!options.textfile.empty()) return write_textfile(source, options.textfile, options.seconds);
   return print_metrics(source);
 }
 
-int run(const Options& options, const std::string& version) {
-  const Outcome<void> done = deliver(options, version);
+int run(const Options& options, const std::string& protocol) {
+  const Outcome<void> done = deliver(options, protocol);
   return done ? 0 : tools::print_error(done.error(), tools::kUsage);
 }
 
 }  // namespace
 
-void add_command(tools::CommandLine& line, const std::string& version) {
+void add_command(tools::CommandLine& line, const std::string& protocol) {
   const auto options = std::make_shared<Options>();
   tools::Subcommand command =
       line.add("export", "Give the statistics of this host's processes to Prometheus",
-               [options, version] { return run(*options, version); });
+               [options, protocol] { return run(*options, protocol); });
   command.add("--http", options->http,
               "Serve http://127.0.0.1:PORT/metrics until SIGTERM; 0 takes a free port");
   command.add("--textfile", options->textfile,

@@ -9,7 +9,7 @@
 
 namespace beeline::exporter {  // `export` is a word of C++
 
-// Adds the subcommand to the line, which runs it with what was parsed.
-void add_command(tools::CommandLine& line, const std::string& version);
+// Adds the subcommand to the line, which runs it with what was parsed. `protocol` becomes a label.
+void add_command(tools::CommandLine& line, const std::string& protocol);
 
 }  // namespace beeline::exporter

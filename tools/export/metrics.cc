@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "common/base/version.h"
 #include "tools/export/exposition.h"
 #include "tools/export/open_metrics.h"
 #include "tools/export/total_metrics.h"
@@ -16,8 +17,9 @@ std::uint64_t count_lives(const State& state, pages::Life life) {
 }
 
 void add_host(Exposition& out, const State& state) {
-  out.begin({.name = "beeline_info", .help = "The version of this command."});
-  out.add({{"version", state.version}}, std::uint64_t{1});
+  out.begin({.name = "beeline_info", .help = "The build of this command."});
+  out.add({{"version", kVersion}, {"revision", kRevision}, {"protocol", state.protocol}},
+          std::uint64_t{1});
   out.begin({.name = "beeline_processes",
              .help = "Processes of this host that have a statistics page. The page of one that has "
                      "ended stays for a while if it was killed, or if a connection had failed."});

@@ -21,7 +21,7 @@ enum class Mode : std::uint8_t {
 
 struct State {
   std::string host;
-  std::string version;
+  std::string protocol;  // the versions that this build speaks: "2-3"
   Mode mode = Mode::kOnce;
   std::int64_t now_ns = 0;
   pages::Processes processes = {};
