@@ -6,6 +6,7 @@ import pathlib
 import platform
 import subprocess
 import tempfile
+import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DOCUMENTS = ["README.md", "CHANGELOG.md", "LICENSE", "NOTICE", "SECURITY.md"]
@@ -27,12 +28,20 @@ class File:
 
 
 class Release:
-    def __init__(self, version):
+    def __init__(self, version, revision):
+        self.epoch = int(os.environ["SOURCE_DATE_EPOCH"])
+        self.revision = revision  # "251b7f5690", "251b7f5690-dirty", or nothing without git
+        # Between releases, each commit has a version of its own, and that of a later commit is newer. The same text
+        # is ordered so by dpkg, by rpm and, with a dot, by pip: 0.2.0~dev... is older than 0.2.0.
         self.version = version
+        if version.endswith("~dev"):
+            self.version += time.strftime("%Y%m%d%H%M", time.gmtime(self.epoch))
+        if revision and self.version != version or revision.endswith("-dirty"):
+            self.version += "+g" + revision.replace("-", ".")
+        self.python_version = self.version.replace("~", ".")
         self.machine = platform.machine()  # x86_64, aarch64
         self.architecture = ARCHITECTURES[self.machine]
-        self.stem = f"beeline-{version}-{self.machine}"
-        self.epoch = int(os.environ["SOURCE_DATE_EPOCH"])
+        self.stem = f"beeline-{self.version}-{self.machine}"
 
 
 def read_stage(folder):

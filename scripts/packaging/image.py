@@ -27,6 +27,7 @@ def write(release, files, folder):
         "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(release.epoch)),
         "config": {"Labels": {"org.opencontainers.image.title": "beeline",
                               "org.opencontainers.image.version": release.version,
+                              "org.opencontainers.image.revision": release.revision or "unknown",
                               "org.opencontainers.image.licenses": "Apache-2.0"}},
         "rootfs": {"type": "layers", "diff_ids": [f"sha256:{hashlib.sha256(plain).hexdigest()}"]},
     }, "application/vnd.oci.image.config.v1+json")
@@ -36,7 +37,8 @@ def write(release, files, folder):
         "config": config,
         "layers": [layer],
     }, "application/vnd.oci.image.manifest.v1+json")
-    manifest["annotations"] = {"org.opencontainers.image.ref.name": release.version}
+    tag = release.python_version.replace("+", "-")  # has only characters that a tag may have
+    manifest["annotations"] = {"org.opencontainers.image.ref.name": tag}
     index = {"schemaVersion": 2, "manifests": [manifest]}
     blobs["index.json"] = contents.File(json.dumps(index, sort_keys=True).encode())
     blobs["oci-layout"] = contents.File(b'{"imageLayoutVersion": "1.0.0"}')

@@ -14,7 +14,7 @@ TAG = "py3-none-manylinux_2_28_"
 
 
 def write(release, files, folder):
-    name, tag = f"beeline_nccl-{release.version}", TAG + release.machine
+    name, tag = f"beeline_nccl-{release.python_version}", TAG + release.machine
     placed = {f"beeline_nccl/{path}": file for path, file in files.items() if not file.link}
     placed["beeline_nccl/__init__.py"] = contents.File((HERE / "wheel_init.py").read_bytes())
     placed[f"{name}.dist-info/METADATA"] = contents.File(metadata(release).encode())
@@ -48,7 +48,7 @@ def metadata(release):
     return f"""\
 Metadata-Version: 2.1
 Name: beeline-nccl
-Version: {release.version}
+Version: {release.python_version}
 Summary: {contents.SUMMARY}
 License: Apache-2.0
 Requires-Python: >=3.6

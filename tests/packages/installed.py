@@ -7,6 +7,9 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FORMATS = ["deb", "rpm", "wheel", "tarball", "image"]
+# A commit after a release, of 2023-11-14 22:13:20.
+SOURCE, REVISION, EPOCH = "0.1.1~dev", "0123456789-dirty", "1700000000"
+VERSION = "0.1.1~dev202311142213+g0123456789.dirty"
 
 # A process that was given the variables of `beeline env` and no others loads the plugin as NCCL does. Then four
 # processes of two hosts run an all-reduce over softnic with it.
@@ -25,8 +28,8 @@ def make_packages(build, folder, formats=None):
     prefix = next(path.parent for path in stage.rglob("bin") if path.is_dir())
     output = folder / "packages"
     chosen = formats or FORMATS
-    run([sys.executable, ROOT / "scripts" / "packaging" / "main.py", "--version", "0.0.0", "--installed", prefix,
-         "--output", output, *chosen], env={**os.environ, "SOURCE_DATE_EPOCH": "1700000000"})
+    run([sys.executable, ROOT / "scripts" / "packaging" / "main.py", "--version", SOURCE, "--revision", REVISION,
+         "--installed", prefix, "--output", output, *chosen], env={**os.environ, "SOURCE_DATE_EPOCH": EPOCH})
     ends = {"deb": "*.deb", "rpm": "*.rpm", "wheel": "*.whl", "tarball": "*64.tar.gz", "image": "*-image.tar"}
     return {each: next(output.glob(ends[each])) for each in chosen}
 

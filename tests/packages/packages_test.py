@@ -38,7 +38,20 @@ class Packages(unittest.TestCase):
     def test_tarball(self):
         with tarfile.open(self.packages["tarball"]) as archive:
             archive.extractall(self.root)
-        installed.check(self, self.root / "beeline-0.0.0" / "bin")
+        installed.check(self, self.root / f"beeline-{installed.VERSION}" / "bin")
+
+    def test_a_commit_after_a_release_has_a_version_between_it_and_the_next(self):
+        ordered = ["0.1.0", "0.1.1~dev202311142212+gfff", installed.VERSION, "0.1.1"]
+        for older, newer in zip(ordered, ordered[1:]):
+            installed.run(["dpkg", "--compare-versions", older, "lt", newer])
+            compared = f'%{{lua:print(rpm.vercmp("{older}", "{newer}"))}}'
+            self.assertEqual(installed.run(["rpm", "--eval", compared]).strip(), "-1", newer)
+        venv.create(self.root, with_pip=True)
+        python_versions = [version.replace("~", ".") for version in ordered]
+        script = ("import sys\nfrom pip._vendor.packaging.version import Version\n"
+                  "assert sorted(sys.argv[1:], key=Version) == sys.argv[1:]\nprint(Version(sys.argv[3]))")
+        said = installed.run([self.root / "bin" / "python", "-c", script, *python_versions]).strip()
+        self.assertEqual(said, python_versions[2])
 
     def test_wheel(self):
         venv.create(self.root, with_pip=True)
@@ -46,6 +59,8 @@ class Packages(unittest.TestCase):
         installed.check(self, self.root / "bin")
         variables = installed.run([self.root / "bin" / "beeline", "env"])
         self.assertIn("/site-packages/beeline_nccl/lib", variables)
+        shown = installed.run([self.root / "bin" / "pip", "show", "beeline-nccl"])
+        self.assertIn(f"\nVersion: {installed.VERSION.replace('~', '.')}\n", shown)
 
     def test_deb(self):
         admin = self.root / "var" / "lib" / "dpkg"
@@ -55,10 +70,14 @@ class Packages(unittest.TestCase):
         installed.run(["dpkg", f"--root={self.root}", "--log=/dev/null", "--force-depends",
                        "--force-script-chrootless", "--install", self.packages["deb"]])
         installed.check(self, self.root / "usr" / "bin")
+        shown = installed.run(["dpkg-query", f"--admindir={admin}", "--show", "--showformat=${Version}", "beeline"])
+        self.assertEqual(shown, installed.VERSION)
 
     def test_rpm(self):
         installed.run(["rpm", "--root", self.root, "--install", "--nodeps", "--noscripts", self.packages["rpm"]])
         self.assertEqual(installed.run(["rpm", "--root", self.root, "--verify", "--nodeps", "beeline"]), "")
+        self.assertEqual(installed.run(["rpm", "--root", self.root, "--query", "--queryformat", "%{version}", "beeline"]),
+                         installed.VERSION)
         installed.check(self, self.root / "usr" / "bin")
 
     def test_image(self):
@@ -73,8 +92,13 @@ class Packages(unittest.TestCase):
             self.assertEqual(len(data), entry["size"])
             return data
 
-        manifest = json.loads(blob(json.loads(blobs["index.json"])["manifests"][0]))
+        described, = json.loads(blobs["index.json"])["manifests"]
+        manifest = json.loads(blob(described))
         config = json.loads(blob(manifest["config"]))
+        self.assertEqual(config["config"]["Labels"]["org.opencontainers.image.version"], installed.VERSION)
+        self.assertEqual(config["config"]["Labels"]["org.opencontainers.image.revision"], installed.REVISION)
+        tag = described["annotations"]["org.opencontainers.image.ref.name"]
+        self.assertRegex(tag, r"^0\.1\.1\.dev[\w.-]{1,110}$")
         layer, = manifest["layers"]
         with tarfile.open(fileobj=io.BytesIO(blob(layer))) as archive:
             archive.extractall(self.root)
