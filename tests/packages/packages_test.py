@@ -10,6 +10,7 @@ import hashlib
 import io
 import json
 import pathlib
+import re
 import subprocess
 import sys
 import tarfile
@@ -36,9 +37,24 @@ class Packages(unittest.TestCase):
         self.root.mkdir()
 
     def test_tarball(self):
-        with tarfile.open(self.packages["tarball"]) as archive:
-            archive.extractall(self.root)
-        installed.check(self, self.root / f"beeline-{installed.VERSION}" / "bin")
+        """With the command of the documentation, it lies where the files in docs/deploy look."""
+        page = (installed.ROOT / "docs" / "install.md").read_text(encoding="utf-8")
+        command, = re.findall(r"`(tar -xf FILE [^`]*)`", page)
+        command = command.replace("FILE", str(self.packages["tarball"])).replace("VERSION", installed.VERSION)
+        installed.run(["sh", "-c", command.replace("/opt", str(self.root))])
+        used = set()
+        for file in sorted((installed.ROOT / "docs").glob("deploy/*")) + [installed.ROOT / "docs" / "monitoring.md"]:
+            used.update(re.findall(r"/(opt/beeline/[\w./-]+)", file.read_text(encoding="utf-8")))
+        self.assertIn("opt/beeline/bin/beeline", used)  # the service in monitoring.md
+        self.assertIn("opt/beeline/lib", used)
+        for name in used:
+            self.assertTrue((self.root / name.removeprefix("opt/")).exists(), name)
+        installed.check(self, self.root / "beeline" / "bin")
+        # A folder of that name is not replaced, nor is the link made inside it.
+        (self.root / "beeline").unlink()
+        (self.root / "beeline").mkdir()
+        with self.assertRaisesRegex(AssertionError, "cannot overwrite directory"):
+            installed.run(["sh", "-c", command.replace("/opt", str(self.root))])
 
     def test_a_commit_after_a_release_has_a_version_between_it_and_the_next(self):
         ordered = ["0.1.0", "0.1.1~dev202311142212+gfff", installed.VERSION, "0.1.1"]
