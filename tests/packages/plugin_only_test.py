@@ -39,7 +39,7 @@ class PluginOnly(unittest.TestCase):
             output = run(f"set -e\n{block}")
             self.assertNotIn("warning:", output)
             plugin = pathlib.Path(scratch, "installed", "lib", NAME)
-            self.assertIn(f"  export LD_LIBRARY_PATH={plugin.parent}:$LD_LIBRARY_PATH\n", output)
+            self.assertIn(f"  export LD_LIBRARY_PATH={plugin.parent}${{LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}}\n", output)
             defined = [name for name in exports(plugin) if name.startswith("nccl")]
             self.assertEqual(defined, [name for name in exports(BUILD / "plugin" / "abi" / NAME)
                                        if name.startswith("nccl")])
