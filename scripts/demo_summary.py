@@ -3,6 +3,7 @@
 """Prints a summary of the JSON of `beeline perf allreduce`, and the commands for a real job."""
 
 import json
+import os
 import sys
 
 
@@ -39,6 +40,8 @@ def main():
           f"Best: {best['busbw']:.2f} GB/s at {size_text(best['size'])}.")
     print(f"CPU per message at {size_text(rows[0]['size'])}: {user:.1f} us in the process, "
           f"{system:.1f} us in the kernel, which copies the data here instead of a NIC.")
+    print(f"The times are those of this bed, not the plugin's: {len(ranks)} processes poll on {os.cpu_count()} "
+          "processors. bench/README.md has what the plugin costs.")
     print("""
 In a real job, on nodes with RDMA devices:
   export LD_LIBRARY_PATH=$PWD/build/plugin/abi:$LD_LIBRARY_PATH   # README.md says how to install it

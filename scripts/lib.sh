@@ -124,8 +124,10 @@ apt_install() {
   local log=$1 install=(install --yes --no-install-recommends)
   shift
   if ! command -v python3 >/dev/null; then
-    echo 'installing: python3 first, which takes a few seconds'
-    { apt_get update && apt_get "${install[@]}" python3; } >"$log" 2>&1 || return
+    echo 'installing: reading the package lists (about 10 s)'
+    apt_get update >"$log" 2>&1 || return
+    echo 'installing: python3, which then shows the progress of the rest (about 10 s)'
+    apt_get "${install[@]}" python3 >"$log" 2>&1 || return
   elif ! compgen -G '/var/lib/apt/lists/*_Packages*' >/dev/null; then
     echo 'installing: reading the package lists'
     apt_get update >"$log" 2>&1 || return

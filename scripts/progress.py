@@ -5,12 +5,14 @@ Usage: COMMAND 2>&1 | progress.py (installing|building)
 
 On a terminal it updates one line each second. Otherwise it prints a line at once, then one every ten
 seconds, and after a minute and a half one every minute. Errors and warnings of the command are passed on;
-the whole output of apt-get is written to the file that PROGRESS_LOG names.
+the whole output of apt-get is written to the file that PROGRESS_LOG names. After Ctrl-C it waits for the command's
+end, and then ends by the same signal, so that the script that called it ends as well.
 """
 
 import os
 import re
 import select
+import signal
 import sys
 import time
 
@@ -36,6 +38,11 @@ class Progress:
         self.start = time.monotonic()
         self.is_terminal = sys.stdout.isatty()
         self.next_line = 0.0
+        self.is_stopped = False
+        signal.signal(signal.SIGINT, self.stop)
+
+    def stop(self, *_):
+        self.is_stopped = True
 
     def text(self):
         seconds = time.monotonic() - self.start
@@ -108,11 +115,17 @@ def main():
     with open(os.environ.get("PROGRESS_LOG", os.devnull), "w", encoding="utf-8") as log:
         for raw in lines_of_input(progress.show):
             line = raw.decode(errors="replace").rstrip("\r")
+            if progress.is_stopped:  # what the interrupted command says about it
+                continue
             if word == "installing":
                 take_from_apt(progress, line, log)
             else:
                 take_from_ninja(progress, line)
     progress.clear()
+    if progress.is_stopped:
+        print("stopped; the same command continues", flush=True)
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        signal.raise_signal(signal.SIGINT)
 
 
 main()
