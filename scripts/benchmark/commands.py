@@ -17,8 +17,11 @@ OPEN_MPI_ON_THIS_MACHINE = {
     "OMPI_MCA_pml": "ob1", "OMPI_MCA_btl": "self,tcp", "OMPI_MCA_btl_tcp_if_include": "lo",
     "OMPI_MCA_rmaps_base_oversubscribe": "1", "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
     "UCX_TLS": "self,tcp"}
-FIX = ("git clone https://github.com/NVIDIA/nccl-tests && make -C nccl-tests{mpi} && "
-       "export NCCL_TESTS_HOME=$PWD/nccl-tests")
+FIX = """  git clone https://github.com/NVIDIA/nccl-tests
+  make -C nccl-tests{mpi} CUDA_HOME=FOLDER NCCL_HOME=FOLDER
+  export NCCL_TESTS_HOME=$PWD/nccl-tests
+Each FOLDER has include and lib of what its name says, such as /usr/local/cuda, /usr for NCCL, and for Open MPI on Debian
+/usr/lib/x86_64-linux-gnu/openmpi."""
 
 
 @dataclass
@@ -84,12 +87,12 @@ def nccl_tests(profile, options):
     least, most = options.sizes
     gpus = options.np if options.launcher == "local" else 1
     wrapper = [profile.wrapper] if profile.wrapper else []
-    return wrapper + [find_all_reduce_perf(options.launcher), "-b", str(least), "-e", str(most),
+    return wrapper + [find_all_reduce_perf(options), "-b", str(least), "-e", str(most),
                       "-f", "2", "-g", str(gpus), "-c", "1", "-n", str(profile.iterations),
                       "-w", str(WARM_UP)]
 
 
-def find_all_reduce_perf(launcher):
+def find_all_reduce_perf(options):
     home = os.environ.get("NCCL_TESTS_HOME")
     if home:
         for file in (Path(home) / "build" / "all_reduce_perf", Path(home) / "all_reduce_perf"):
@@ -98,13 +101,15 @@ def find_all_reduce_perf(launcher):
     found = None if home else shutil.which("all_reduce_perf")
     if found:
         return os.path.abspath(found)
+    if options.dry_run:
+        return "all_reduce_perf"
     where = f"in NCCL_TESTS_HOME ({home})" if home else "in PATH, and NCCL_TESTS_HOME is not set"
-    fix = FIX.format(mpi="" if launcher == "local" else " MPI=1")
-    raise Misuse(f"all_reduce_perf is not {where}. It belongs to NVIDIA's nccl-tests:\n  {fix}")
+    fix = FIX.format(mpi="" if options.launcher == "local" else " MPI=1 MPI_HOME=FOLDER")
+    raise Misuse(f"all_reduce_perf is not {where}. It belongs to NVIDIA's nccl-tests:\n{fix}")
 
 
-def need(program, package, others):
-    if not shutil.which(program):
+def need(program, package, others, options):
+    if not options.dry_run and not shutil.which(program):
         raise Misuse(f"{program} is not in PATH: install {package}, or choose --launcher {others}")
 
 
@@ -116,7 +121,7 @@ def hostfile(options):
 
 def mpirun(profile, options, environment):
     """OpenMPI's launcher. Ranks on other hosts get only the variables that are named."""
-    need("mpirun", "OpenMPI", "srun or local")
+    need("mpirun", "OpenMPI", "srun or local", options)
     words = ["mpirun"]
     if options.np:
         words += ["-np", str(options.np)]
@@ -134,7 +139,7 @@ def mpirun(profile, options, environment):
 
 def srun(profile, options, environment):
     """Slurm's launcher. Its ranks inherit the environment."""
-    need("srun", "Slurm", "mpirun or local")
+    need("srun", "Slurm", "mpirun or local", options)
     words = ["srun"]
     ranks = options.np
     if hostfile(options):

@@ -106,7 +106,7 @@ def report(result, options, folders, python):
     pictures = plot(python, file) if python else []
     print("\n" + "\n".join([str(file), *pictures]))
     if not pictures and not options.no_plot:
-        print("no plot: this machine has no matplotlib; draw it elsewhere with "
+        print("no plot: this machine has no matplotlib (Debian: python3-matplotlib). Where it is: "
               f"scripts/benchmark/plot.py {file} bench.png")
     return pays and not faults
 

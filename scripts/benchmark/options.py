@@ -8,8 +8,8 @@ import profiles
 from errors import Misuse
 from sizes import parse_range
 
-DESCRIPTION = """Measures all-reduce with a profile, and writes a table, JSON and a plot of bandwidth and latency
-against size."""
+DESCRIPTION = """Measures all-reduce with a profile, and writes a table, JSON and, where matplotlib is installed, a
+plot of bandwidth and latency against size."""
 EXAMPLES = """examples:
   scripts/bench --profile softnic-host                     no GPU, no NIC
   scripts/bench --profile infiniband --hostfile hosts --baseline
@@ -59,7 +59,7 @@ def parser():
     add("--plugin-baseline", metavar="PLUGIN", help="a second run, over another plugin: its file")
     add("--gdr-gain", action="store_true", help="a second run without GPUDirect, and a comparison")
     add("--build", metavar="DIR", help="use the build in this folder; build nothing")
-    add("--no-plot", action="store_true", help="no plot, so that matplotlib is not needed")
+    add("--no-plot", action="store_true", help="no plot, also where matplotlib is installed")
     add("--dry-run", action="store_true", help="show the commands, run nothing")
     add("--list", action="store_true", help="show the profiles")
     return parsed

@@ -28,7 +28,7 @@ OF_NCCL = {"NCCL_NET", "NCCL_NET_PLUGIN", "NCCL_NET_PLUGIN_REF_COUNT", "NCCL_NET
 # Variables that only documents mention. NCCL_HOSTID is not documented by NCCL.
 OF_DOCUMENTS = OF_NCCL | {"NCCL_TESTS_HOME", "NCCL_TOPO_FILE", "NCCL_NET_MERGE_LEVEL", "NCCL_NET_FORCE_MERGE",
                           "NCCL_P2P_DISABLE", "NCCL_SHM_DISABLE", "NCCL_PROTO", "NCCL_ALGO", "NCCL_HOSTID",
-                          "NCCL_CROSS_NIC", "NCCL_COMM_ID"}
+                          "NCCL_CROSS_NIC", "NCCL_COMM_ID", "NCCL_HOME"}
 # The variables of NCCL's own transport that the plugin names as having no effect.
 CONFIG = (ROOT / "plugin" / "config" / "config.cc").read_text(encoding="utf-8")
 WITHOUT_EFFECT = set(re.findall(r'"(NCCL_\w+)"', re.search(r"kWithoutEffect = \{(.*?)\}", CONFIG, re.DOTALL)[1]))

@@ -88,7 +88,15 @@ class Misuse(Bench):
         self.refused("mpirun is not in PATH: install OpenMPI, or choose --launcher srun or local", *job,
                      PATH=bare.name, NCCL_TESTS_HOME=str(FAKES))
         self.refused("all_reduce_perf is not in NCCL_TESTS_HOME (/nowhere)", *job, NCCL_TESTS_HOME="/nowhere")
-        self.refused("make -C nccl-tests MPI=1 && export NCCL_TESTS_HOME=", *job, NCCL_TESTS_HOME="/nowhere")
+        self.refused("make -C nccl-tests MPI=1 MPI_HOME=FOLDER CUDA_HOME=FOLDER NCCL_HOME=FOLDER\n", *job,
+                     NCCL_TESTS_HOME="/nowhere")
+
+    def test_a_dry_run_needs_nothing(self):
+        for launcher in ("mpirun", "srun"):
+            status, stdout, stderr = self.bench("--profile", "infiniband", "--np", "2", "--launcher", launcher,
+                                                "--dry-run", PATH=str(self.folder))
+            self.assertEqual((status, stderr), (0, ""))
+            self.assertRegex(stdout, rf" {launcher} .* all_reduce_perf -b 8 ")
 
     def test_a_folder_that_holds_results(self):
         (self.folder / "results").mkdir()
@@ -286,6 +294,13 @@ class Plot(Bench):
         done = subprocess.run([sys.executable, "-B", "-c", blocked, str(PLOT.parent)], capture_output=True,
                               text=True, check=True)
         self.assertEqual(done.stdout, "[8, 64, 512] 11\n")
+
+    def test_nothing_is_installed_for_a_plot(self):
+        script = "import sys; sys.path[:0] = [sys.argv[1]]; import prepare; prepare.can_plot = lambda python: False; " \
+                 "prepare.in_lib = sys.exit; print(prepare.plotting_python())"
+        done = subprocess.run([sys.executable, "-B", "-c", script, str(PLOT.parent)], capture_output=True, text=True,
+                              check=False)
+        self.assertEqual((done.stdout, done.stderr), ("None\n", ""))
 
 
 if __name__ == "__main__":
