@@ -3,9 +3,12 @@
 """A Slurm cluster with two nodes runs the job scripts in docs/deploy.
 
 Usage: slurm_test.py BEELINE SOFTNIC PLUGIN
-The exit status is 77 if Slurm is not installed."""
+The exit status is 77 if Slurm is not installed, or if this host's name has no address."""
 
-from nodes import DEPLOY, NODES, STAND_IN, DeployTest, main, skip_without
+import socket
+import sys
+
+from nodes import DEPLOY, NODES, SKIPPED, STAND_IN, DeployTest, main, skip_without
 from slurm_cluster import SlurmCluster
 
 
@@ -33,4 +36,10 @@ class Slurm(DeployTest):
 
 if __name__ == "__main__":
     skip_without(["slurmctld", "slurmd", "sbatch", "munged"], "slurm-wlm and munge")
+    try:
+        socket.getaddrinfo(socket.gethostname(), None)
+    except OSError as error:  # slurmd listens at that address only
+        print(f"skipped: the name of this host, {socket.gethostname()}, has no address: {error}. "
+              "To fix it: add it to a line of /etc/hosts")
+        sys.exit(SKIPPED)
     main()
