@@ -5,6 +5,7 @@
 Usage: env_test.py BEELINE
 """
 import pathlib
+import re
 import shlex
 import shutil
 import subprocess
@@ -70,11 +71,20 @@ class Env(unittest.TestCase):
                              env={"LD_LIBRARY_PATH": "/usr/local/cuda/lib64"})
         self.assertIn(f"-x LD_LIBRARY_PATH={self.root}/opt/lib:/usr/local/cuda/lib64 ", run.stdout)
 
-    def test_kubernetes_gets_a_list_of_names_and_values(self):
-        lines = self.text(self.install("opt"), "--k8s").splitlines()
-        self.assertEqual([line.split()[2] for line in lines[0::2]], ["LD_LIBRARY_PATH", *NAMES])
-        self.assertEqual(lines[1::2], [f'  value: "{self.root}/opt/lib"', '  value: "beeline"',
-                                       '  value: "Beeline"', '  value: "1"'])
+    def test_kubernetes_gets_the_file_of_the_plugin_and_leaves_the_library_path_alone(self):
+        text = self.text(self.install("opt"), "--k8s")
+        lines = text.splitlines()
+        self.assertEqual([line.split()[2] for line in lines[0::2]], NAMES)
+        self.assertEqual(lines[1::2], [f'  value: "{self.root}/opt/lib/{PLUGIN}"', '  value: "Beeline"', '  value: "1"'])
+
+    def test_with_an_old_nccl_a_shell_adds_the_folder_to_the_library_path_of_the_image(self):
+        page = (pathlib.Path(__file__).resolve().parents[2] / "docs" / "containers.md").read_text(encoding="utf-8")
+        command, = re.findall(r"<!-- run by env -->\n```sh\n(.*)\n```", page)
+        command = command.replace("torchrun ...", "printenv LD_LIBRARY_PATH")
+        for image, wanted in ({}, "/opt/beeline/lib"), ({"LD_LIBRARY_PATH": "/a:/b"}, "/opt/beeline/lib:/a:/b"):
+            said = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=True,
+                                  env={"PATH": "/usr/bin:/bin", **image}).stdout
+            self.assertEqual(said, wanted + "\n")
 
     def test_a_job_script_of_slurm_is_told_about_locked_memory(self):
         self.assertIn("ulimit -l", self.text(self.install("opt"), "--slurm"))

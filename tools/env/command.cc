@@ -41,7 +41,8 @@ int run(const Options& options) {
   if (options.for_mpirun) {
     fmt::print("{}", mpirun_text(variables(to_add.empty() ? "" : with_own_library_path(to_add))));
   } else if (options.for_kubernetes) {
-    fmt::print("{}", kubernetes_text(all));
+    const std::filesystem::path file = *folder / nccl::kOwnPluginFile;
+    fmt::print("{}", kubernetes_text(to_add.empty() ? all : variables_of_file(file.string())));
   } else {
     fmt::print("{}", shell_text(all));
     if (options.for_slurm) {

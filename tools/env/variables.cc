@@ -56,6 +56,13 @@ std::vector<Variable> variables(const std::string& library_folder) {
   return all;
 }
 
+std::vector<Variable> variables_of_file(const std::string& plugin_file) {
+  std::vector<Variable> all = variables("");
+  all.front() = {"NCCL_NET_PLUGIN", plugin_file,
+                 "NCCL 2.21 and later load this file. LD_LIBRARY_PATH stays that of the image."};
+  return all;
+}
+
 std::string shell_text(const std::vector<Variable>& all) {
   std::string text;
   for (const Variable& each : all) {

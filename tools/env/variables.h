@@ -17,6 +17,10 @@ struct Variable {
 // `library_folder` is empty if the loader searches the plugin's folder anyway.
 std::vector<Variable> variables(const std::string& library_folder);
 
+// The same without LD_LIBRARY_PATH: NCCL_NET_PLUGIN is the path of the file. For containers, where
+// a variable replaces that of the image.
+std::vector<Variable> variables_of_file(const std::string& plugin_file);
+
 // Lines for a shell, which keep an LD_LIBRARY_PATH that is set already.
 std::string shell_text(const std::vector<Variable>& all);
 
