@@ -7,6 +7,7 @@ Usage: plugin_only_test.py BUILD
 import ctypes
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -46,6 +47,15 @@ class PluginOnly(unittest.TestCase):
             loaded = ctypes.CDLL(str(plugin))
             for name in defined:
                 self.assertTrue(ctypes.c_void_p.in_dll(loaded, name.partition("@")[0]))
+
+    def test_sources_without_git_do_not_take_the_revision_of_a_repository_around_them(self):
+        with tempfile.TemporaryDirectory() as scratch:
+            sources = pathlib.Path(scratch, "sources")
+            run(f"git init --quiet {scratch} && git -C {scratch} -c user.name=x -c user.email=x@x commit --quiet "
+                "--allow-empty --message x")
+            shutil.copytree(SOURCE, sources, ignore=shutil.ignore_patterns(".git", "build*", "dist"))
+            run(f"meson setup -Dplugin_only=true {sources}/b {sources} && ninja -C {sources}/b common/base/version.cc")
+            self.assertIn('kRevision[] = "unknown revision"', (sources / "b/common/base/version.cc").read_text())
 
 
 if __name__ == "__main__":
