@@ -39,7 +39,6 @@ enum class PathState : std::uint8_t {
   kProbing,   // sender: the peer has answered; the new queue pair carries a write of 0 bytes
   kAnswered,  // receiver: has answered; data counts, but nothing is granted before READY
 };
-inline constexpr std::uint8_t kPathStates = 8;
 
 // One end of one path.
 struct PathStatus {

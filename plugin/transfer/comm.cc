@@ -128,17 +128,6 @@ Status Comm::post_probe(DataPath& path, std::uint64_t wr_id) {
   return {};
 }
 
-bool Comm::take_if_idle() noexcept {
-  if (!gate_.try_take()) return false;
-  for (DataPath& path : data_paths()) path.owner = PathOwner::kControl;
-  return true;
-}
-
-void Comm::give_back() noexcept {
-  for (DataPath& path : data_paths()) path.owner = PathOwner::kData;
-  gate_.give_back();
-}
-
 bool Comm::serve_if_idle() noexcept {
   // The next call will see that the link has ended.
   const auto is_quiet = [this] {

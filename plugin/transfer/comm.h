@@ -188,8 +188,8 @@ class Comm : private LinkUser {
   virtual bool is_resuming() = 0;
   // For the control thread: true if the comm is idle. Until give_back() its paths belong to the
   // control thread, isend and irecv answer "call again", and iflush waits.
-  bool take_if_idle() noexcept;
-  void give_back() noexcept;
+  bool take_if_idle() noexcept { return gate_.try_take(); }
+  void give_back() noexcept { gate_.give_back(); }
 
  protected:
   Comm(std::unique_ptr<Connection> connection, std::uint32_t send_depth, const CommOptions& options,
@@ -214,7 +214,8 @@ class Comm : private LinkUser {
   std::span<DataPath> data_paths() noexcept { return {paths_, path_count_}; }
   std::span<const DataPath> data_paths() const noexcept { return {paths_, path_count_}; }
   DataPath& path_at(std::size_t index) noexcept { return paths_[index]; }
-  // May be called only if the comm has one path.
+  // The path of a comm that has one. With several it is no path: it has the values of a DataPath
+  // that was just made, which may be read and overwritten, and no queues.
   DataPath& only_path() noexcept { return only_path_; }
   // Or one that has failed before: see keep_records().
   bool has_several_paths() const noexcept { return gate_.has_several_paths(); }

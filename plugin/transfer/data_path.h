@@ -5,23 +5,16 @@
 
 #include <infiniband/verbs.h>
 
-#include <atomic>
 #include <cstdint>
 
 #include "plugin/wire/notice.h"
 
 namespace beeline {
 
-// The thread that may touch the queue pair, the completion queue and the counters of a path.
-enum class PathOwner : std::uint8_t {
-  kData,     // the thread that calls isend, irecv, iflush and test
-  kControl,  // the control thread: see comm_gate.h
-};
+struct Device;
 
 // The completion queue tells which path a completion belongs to, and a path that is made anew gets
 // a new one. A wr_id therefore names neither the path nor its generation.
-struct Device;
-
 struct DataPath {
   ibv_qp* qp = nullptr;
   ibv_cq* cq = nullptr;
@@ -40,7 +33,6 @@ struct DataPath {
   bool is_lost = false;          // its device is gone, until the path has another
   std::uint8_t markers = 0;      // of the fence that are still to complete
   bool is_read_back = false;     // receiver: the READs of the fence have been posted
-  std::atomic<PathOwner> owner{PathOwner::kData};
 
   bool is_probing = false;  // receiver: a zero-byte write is under way, to test the path
 

@@ -80,12 +80,6 @@ Status to_rts(const Qp& qp, const RtsParams& params) {
                 "move the queue pair to RTS");
 }
 
-Status to_error(const Qp& qp) {
-  ibv_qp_attr attr = {};
-  attr.qp_state = IBV_QPS_ERR;
-  return modify(qp, attr, IBV_QP_STATE, "move the queue pair to ERROR");
-}
-
 Result<ibv_ece> query_ece(const Qp& qp) {
   if (qp.api().query_ece == nullptr) return fail(Errc::kUnsupported, "query ECE");
   ibv_ece ece = {};

@@ -57,9 +57,6 @@ struct RtsParams {
 Status to_init(const Qp& qp, const InitParams& params);
 Status to_rtr(const Qp& qp, const RtrParams& params);
 Status to_rts(const Qp& qp, const RtsParams& params);
-// From any state. When it returns, the peer cannot write through this QP any more, and its work
-// requests are flushed.
-Status to_error(const Qp& qp);
 
 // Enhanced connection establishment (ECE): the vendor features that both ends use. It is queried in
 // RESET or INIT, and set before RTR. kUnsupported if the library, the driver or the device has

@@ -91,19 +91,6 @@ TEST_CASE("steps: a transition that the device refuses is an error", "[component
   CHECK_FALSE(verbs::to_init(pair.a.qp, {.port = 9}));
 }
 
-TEST_CASE("steps: in ERROR no data is written, and work requests are flushed",
-          "[component][verbs]") {
-  const TestFabric fabric;
-  ConnectedPair pair(fabric);
-  connect(pair.a, pair.b);
-  must(verbs::to_error(pair.a.qp));
-  CHECK(state_of(pair.a) == IBV_QPS_ERR);
-  *pair.a.memory.at<char>() = 'x';
-  post_write(pair.a, pair.b, 1);
-  CHECK(wait_completion(pair.a).status == IBV_WC_WR_FLUSH_ERR);
-  CHECK(*pair.b.memory.at<char>() == '\0');
-}
-
 TEST_CASE("steps: ECE is queried and set, or unsupported", "[component][verbs]") {
   const TestFabric fabric;
   ConnectedPair pair(fabric);

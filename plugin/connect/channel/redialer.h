@@ -69,7 +69,6 @@ class Redialer {
   using Redials = std::map<std::uint64_t, Redial>;  // by channel
 
   void begin_round(std::uint64_t channel);
-  Try start_try(std::uint64_t channel, std::size_t index, const wire::SocketAddress& address);
   void on_event(std::uint64_t channel, std::uint64_t round, std::size_t index);
   void on_connected(Redial& redial, std::size_t index);
   // Returns false if the redial is over.
