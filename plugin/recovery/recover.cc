@@ -311,8 +311,10 @@ void Recover::resume(Comm& comm, std::size_t path, const Repair& repair) {
     return;
   }
   const double ms = static_cast<double>(now_ns() - repair.failed_ns) / kNsPerMs;
-  BL_WARN("%s: path %zu of %zu is out of use: %s. The other paths (%zu) took over in %.1f ms",
-          name.c_str(), path + 1, all, repair.cause.c_str(), left, ms);
+  BL_WARN(
+      "%s: path %zu of %zu is out of use: %s. The other paths (%zu) took over %.1f ms after this "
+      "end had noticed",
+      name.c_str(), path + 1, all, repair.cause.c_str(), left, ms);
 }
 
 void Recover::send_finished(Comm& comm, std::size_t path, const Repair& repair,

@@ -95,6 +95,7 @@ TEST_CASE("resume: an idle comm outlives the loss of its channel, and is closed 
   rig.network->cut();
   rig.wait_until_back();
   CHECK(rig.log.count("has lost the control channel with") == 2);
+  CHECK(rig.log.count("process ended") == 0);
   CHECK(rig.log.count("is back after") == 2);
   CHECK(rig.is_open());
   prove_write(*rig.comm.receiver, *rig.comm.sender);

@@ -226,10 +226,16 @@ std::string Channels::seconds_text(std::chrono::milliseconds time) {
 }
 
 std::string Channels::cause_of(const Error& error, const Channel& channel) const {
-  if (error.code == Errc::kPeerClosed) return "its process ended without goodbye";
+  // Whether its process lives is not known before it is dialed again.
+  const bool resumes = is_worth_resuming(channel);
+  if (error.code == Errc::kPeerClosed) {
+    return resumes ? "the connection was closed without goodbye" : kProcessEnded;
+  }
   switch (error.sys_errno) {
     case ECONNRESET:
-    case EPIPE: return "its process ended without goodbye (connection reset)";
+    case EPIPE:
+      return resumes ? "the connection was reset"
+                     : std::string(kProcessEnded) + " (connection reset)";
     case ETIMEDOUT:
       return "its host has been silent for " +
              seconds_text(stream_timeout(channel.resume() != nullptr)) +

@@ -123,6 +123,7 @@ class Channels final : RedialEvents {
   bool is_unused(const Channel& channel) const;
   template <class Eligible>
   bool drop_oldest(const std::string& why, Eligible&& eligible);
+  static constexpr const char* kProcessEnded = "its process ended without goodbye";
   std::string cause_of(const Error& error, const Channel& channel) const;
   static std::string seconds_text(std::chrono::milliseconds time);  // "20 s"
 

@@ -127,7 +127,7 @@ void Channels::on_redialed(std::uint64_t id, NewStream stream, std::uint32_t att
 
 void Channels::on_peer_dead(std::uint64_t id, const std::string& why) {
   log_absence(id, why);
-  end(id, std::string(losses_.at(id).cause));
+  end(id, kProcessEnded);
 }
 
 void Channels::on_refused(std::uint64_t id, const std::string& why) {
