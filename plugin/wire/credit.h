@@ -28,7 +28,7 @@ struct alignas(64) CreditLine {
   std::uint8_t index;                          // within its irecv
   std::uint8_t count;                          // buffers of its irecv
   std::uint8_t notices;                        // receives posted for it on each path
-  std::uint8_t epoch;                          // of the paths; 0 until one is made anew
+  std::uint8_t epoch;                          // always 0; the sender passes it on
   std::uint32_t number;                        // p + 1, so that a ring of zeroes contains no line
   std::uint64_t sum;
 };
