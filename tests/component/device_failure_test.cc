@@ -10,6 +10,7 @@
 
 #include "tests/component/device_rig.h"
 #include "tests/support/found.h"
+#include "tests/support/skip.h"
 
 namespace beeline::test {
 namespace {
@@ -133,12 +134,9 @@ class LowLimit {
 };
 
 TEST_CASE("scan: the limit on locked memory is raised as far as the process may",
-          "[component][device]") {
+          "[component][memlock]") {
   const LowLimit limit;
-  if (limit.hard_limit() <= kLowBytes) {
-    WARN("not tested, since the hard limit is as low");
-    return;
-  }
+  if (limit.hard_limit() <= kLowBytes) skip_program("the hard limit on locked memory is 64 KiB");
   const TestFabric fabric;
   const auto table = scan(fabric);
   rlimit now = {};

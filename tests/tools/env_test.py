@@ -91,8 +91,9 @@ class Env(unittest.TestCase):
 
     def test_each_variable_has_a_reason(self):
         lines = self.text(self.install("opt")).splitlines()
-        self.assertTrue(all(line.startswith("# ") and line.endswith(".") for line in lines[0::2]), lines)
-        self.assertTrue(all(line.startswith("export ") for line in lines[1::2]), lines)
+        self.assertEqual([re.match(r"export (\w+)=", line)[1] for line in lines[1::2]], ["LD_LIBRARY_PATH", *NAMES])
+        for reason in lines[0::2]:
+            self.assertRegex(reason, r"^# .*\.$")
 
     def test_a_program_without_a_plugin_says_where_it_looked(self):
         program = self.install("opt", lib=None)
