@@ -2,11 +2,13 @@
 #include "tests/component/transfer_rig.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <new>
 #include <utility>
 
 #include "plugin/transfer/test_request.h"
+#include "plugin/verbs/cm_channel.h"
 #include "plugin/verbs/qp_steps.h"
 
 namespace beeline::test {
@@ -29,6 +31,18 @@ std::uint8_t gid_index(const Device& device) {
   throw MustError("the device has no RoCE v2 address");
 }
 
+// Of a connection manager that does nothing.
+verbs::CmId idle_cm_id() {
+  static const verbs::CmApi api = [] {
+    verbs::CmApi made;
+    made.destroy_id = [](rdma_cm_id*) { return 0; };
+    made.destroy_event_channel = [](rdma_event_channel*) {};
+    return made;
+  }();
+  static rdma_cm_id raw = {};
+  return {std::make_shared<verbs::CmChannel>(api, nullptr), &raw};
+}
+
 // Each path is a rail of its own, on the same device.
 Connection half(const Device& device, Role role, const TransferOptions& options) {
   const bool sends = role == Role::kSend;
@@ -45,6 +59,7 @@ Connection half(const Device& device, Role role, const TransferOptions& options)
     made.paths.push_back(make_unconnected_path(device, plan));
     made.paths.back().notify = options.notify;
     made.paths.back().rail = made.paths.back().peer_rail = static_cast<std::uint8_t>(rail);
+    if (options.by_cm) made.paths.back().queues.cm = idle_cm_id();
   }
   return made;
 }
@@ -176,6 +191,12 @@ TransferRig::TransferRig(const TransferOptions& options)
     : api_(must(verbs::load(SOFTNIC_LIBIBVERBS)).api),
       table_(must(DeviceTable::scan(api_, {}))),
       options_(options) {
+  if (options.refuses_fences) {
+    api_.modify_qp = [](ibv_qp* qp, ibv_qp_attr* attr, int mask) {
+      const bool fences = (mask & IBV_QP_STATE) != 0 && attr->qp_state == IBV_QPS_ERR;
+      return fences ? EIO : ibv_modify_qp(qp, attr, mask);
+    };
+  }
   BL_MUST(!table_->devices().empty());
   device_ = table_->devices().front();
   if (options.largest_write != 0) device_.caps.max_msg_bytes = options.largest_write;

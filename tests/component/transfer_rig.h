@@ -92,7 +92,9 @@ struct TransferOptions {
   std::uint32_t largest_write = 0;  // 0: what the device can
   std::int64_t stall_ns = 0;        // 0: wait for ever
   int pkey_index = -1;              // of the loopback queue pair
-  bool recovers = false;            // a failed path does not end the comm if there are others
+  bool recovers = false;            // a failed path does not end the comm
+  bool by_cm = false;               // the connection manager has connected the paths
+  bool refuses_fences = false;      // the device moves no queue pair to ERROR
 };
 
 // A path whose queue pair is in RESET, and Connection::extra for such a plan.

@@ -3,9 +3,11 @@
 // When a peer is killed, both the comm and the log report it, whatever the comm is doing. A peer
 // that is only stopped is waited for.
 #include <signal.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <deque>
 #include <thread>
 
@@ -78,6 +80,14 @@ Comm accept_from_first_rank(Peer& peer, const Session& session) {
   return accept(session, listener);
 }
 
+// In memory that the processes of all ranks share.
+std::atomic<bool>& make_shared_flag() {
+  void* const memory = mmap(nullptr, sizeof(std::atomic<bool>), PROT_READ | PROT_WRITE,
+                            MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  BL_MUST(memory != MAP_FAILED);
+  return *new (memory) std::atomic<bool>(false);
+}
+
 constexpr size_t kSenderRank = 0;
 constexpr size_t kReceiverRank = 1;
 
@@ -117,6 +127,36 @@ TEST_CASE("death: a receiver in the middle of its work notices", "[contract][dea
     must_stay_broken(end, part);
     must_be_named(end);
   });
+}
+
+// On a busy machine an attempt may take longer, so there are several.
+TEST_CASE("death: either end gets an error within a second", "[contract][death]") {
+  if (!kProcessesWork) return;
+  const size_t killed = GENERATE(kSenderRank, kReceiverRank);
+  const auto limit = std::chrono::seconds(is_slow() ? 20 : 1);
+  CAPTURE(killed);
+  auto& is_soon = make_shared_flag();
+  for (int attempts = 5; attempts != 0 && !is_soon; --attempts) {
+    const auto survive = [&](End& end, const auto& until_error) {
+      Buffer memory(end, kDeathSize);
+      const Part part = memory.all();
+      const Clock::time_point begun = Clock::now();
+      end.peer.kill(killed);
+      BL_MUST(until_error(part) == ncclRemoteError);
+      if (Clock::now() - begun < limit) is_soon = true;
+    };
+    run_loose_flow(
+        {Abi::kV12, PeerMode::kProcesses},
+        [&](Sender& end) {
+          if (killed == kSenderRank) send_for_ever(end);
+          survive(end, [&](const Part& part) { return send_until_error(end, part, soon()); });
+        },
+        [&](Receiver& end) {
+          if (killed == kReceiverRank) receive_for_ever(end);
+          survive(end, [&](const Part& part) { return receive_until_error(end, part, soon()); });
+        });
+  }
+  CHECK(is_soon);
 }
 
 TEST_CASE("death: requests in flight end with an error", "[contract][death]") {

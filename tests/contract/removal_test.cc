@@ -151,7 +151,9 @@ TEST_CASE("removal: both ends notice at once, and say which device it is",
   const NoStandby alone;
   const Way way = GENERATE(from_range(process_ways()));
   const size_t removed = GENERATE(kRemovalSenderRank, kRemovalReceiverRank);
-  CAPTURE(way, removed);
+  // A device that fails for good, and works again at once: the driver has reset it.
+  const std::string fault = GENERATE("remove", "event=device_fatal");
+  CAPTURE(way, removed, fault);
   const std::string target = address_of(removed);
   const UndoneFaults undone(target);
   run_flow(
@@ -160,7 +162,7 @@ TEST_CASE("removal: both ends notice at once, and say which device it is",
         Buffer memory(end, kRemovalSize);
         const Part part = memory.all();
         send_some(end, part);
-        disturb(target, "remove");
+        disturb(target, fault);
         BL_MUST(send_until_error(end, part, soon()) == wanted_result(kRemovalSenderRank, removed));
         must_say_removed(kRemovalSenderRank, removed);
         memory.drop();
