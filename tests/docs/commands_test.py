@@ -82,6 +82,16 @@ class Documents(unittest.TestCase):
                     count += 1
         self.assertGreater(count, 100)  # or mentioned() does not find them
 
+    def test_the_help_of_scripts_begins_with_a_sentence_or_a_command(self):
+        scripts = {script for document in documents() for _, program, script, _ in mentioned(document)
+                   if program == "scripts"}
+        self.assertIn("lint", scripts)
+        for script in scripts:
+            done = subprocess.run([ROOT / "scripts" / script, "--help"], capture_output=True, text=True, check=False,
+                                  timeout=60)
+            with self.subTest(script):
+                self.assertRegex(done.stdout, r"\A(?:[A-Z]|usage: scripts/| *scripts/)")
+
     def test_the_commands_run(self):
         there = [block for block in blocks() if block.is_run()]
         self.assertGreater(len(there), 3)
