@@ -36,6 +36,7 @@ void find_in_table(const Host& host, Findings& found) {
   for (const Finding& finding : loaded.findings) {
     Seen seen = {.subject = finding.subject, .fact = finding.fact};
     if (finding.id == "setting-unknown") {
+      seen.severity = finding.severity;
       found.add("setting-unknown", std::move(seen), {{"variable", finding.subject}});
     } else if (finding.id == "settings-without-effect") {
       found.add("settings-without-effect", std::move(seen));

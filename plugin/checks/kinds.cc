@@ -381,7 +381,7 @@ constexpr std::array kTable = {
          .command = "export {variable}='{exact}'"},
     Kind{.id = "setting-unknown",
          .area = kSettings,
-         .title = "A variable BEELINE_... is no parameter",
+         .title = "The name of a variable is unknown",
          .why = "it has no effect",
          .fix = "the names are in docs/parameters.md",
          .command = "unset {variable}"},

@@ -2,9 +2,10 @@
 #include "plugin/config/config.h"
 
 #include <algorithm>
-#include <array>
 #include <optional>
+#include <utility>
 
+#include "plugin/config/nccl_variables.h"
 #include "plugin/config/nearest.h"
 
 namespace beeline {
@@ -66,22 +67,6 @@ void load_param(const Environ& environ, const Rule& rule, std::string_view name,
        .fact = std::string(name) + "=" + rule.print(*value) + " (from " + setting->variable + ")"});
 }
 
-// Variables of NCCL's own InfiniBand transport that have no effect on this plugin.
-constexpr std::array<std::string_view, 8> kWithoutEffect = {
-    "NCCL_IB_DATA_DIRECT",         "NCCL_IB_FIFO_TC",        "NCCL_IB_MERGE_VFS",
-    "NCCL_IB_MQP_RETRY_ALL",       "NCCL_IB_MQP_RETRY_CNT",  "NCCL_IB_MQP_RETRY_SLEEP_MSEC",
-    "NCCL_IB_RETURN_ASYNC_EVENTS", "NCCL_IB_WARN_RAIL_LOCAL"};
-
-void find_without_effect(const Environ& environ, Findings& findings) {
-  std::string names;
-  for (const std::string_view name : kWithoutEffect) {
-    if (environ.get(name)) names += (names.empty() ? "" : ", ") + std::string(name);
-  }
-  if (names.empty()) return;
-  findings.push_back(
-      {.id = "settings-without-effect", .fact = "set, and without effect here: " + names});
-}
-
 void find_unknown(const Environ& environ, Findings& findings) {
   std::vector<std::string_view> known;
 #define BL_PARAM(field, name, rule, default_value, since, honors, summary, help) \
@@ -102,6 +87,16 @@ void find_unknown(const Environ& environ, Findings& findings) {
   }
 }
 
+std::vector<std::string_view> honored_names() {
+  std::vector<std::string_view> names;
+#define BL_PARAM(field, name, rule, default_value, since, honors, summary, help) \
+  names.push_back(honors);
+#include "plugin/config/params.def"
+#undef BL_PARAM
+  std::erase(names, std::string_view());
+  return names;
+}
+
 }  // namespace
 
 LoadedConfig load_config(const Environ& environ) {
@@ -114,7 +109,9 @@ LoadedConfig load_config(const Environ& environ) {
   config.gid_index_is_for_roce =
       config.gid_index >= 0 && !environ.get(std::string(kParamPrefix) + "GID_INDEX");
   find_unknown(environ, loaded.findings);
-  find_without_effect(environ, loaded.findings);
+  for (Finding& finding : find_nccl_variables(environ, honored_names())) {
+    loaded.findings.push_back(std::move(finding));
+  }
   return loaded;
 }
 

@@ -28,8 +28,9 @@ struct Config {
 };
 
 // A note for each value that was set, and a warning for each that was refused and for each unknown
-// BEELINE_ name. The ids are setting, settings-without-effect, setting-out-of-range,
-// setting-not-understood and setting-unknown; the subject is the parameter or the variable.
+// BEELINE_ name; and what find_nccl_variables() finds. The ids are setting,
+// settings-without-effect, setting-out-of-range, setting-not-understood and setting-unknown; the
+// subject is the parameter or the variable.
 struct LoadedConfig {
   Config config;
   std::vector<Finding> findings;

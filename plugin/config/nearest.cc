@@ -7,9 +7,8 @@
 #include <numeric>
 
 namespace beeline {
-namespace {
 
-size_t edits_between(std::string_view a, std::string_view b) {
+std::size_t edits_between(std::string_view a, std::string_view b) {
   std::vector<size_t> two_up(b.size() + 1);
   std::vector<size_t> above(b.size() + 1);
   std::vector<size_t> row(b.size() + 1);
@@ -28,8 +27,6 @@ size_t edits_between(std::string_view a, std::string_view b) {
   }
   return above[b.size()];
 }
-
-}  // namespace
 
 std::string_view nearest(std::string_view name, const std::vector<std::string_view>& known) {
   std::string_view best;

@@ -22,7 +22,8 @@ counts as not set.
 If a value is not valid, there is a warning, and the default is used. There is also a warning for each
 `BEELINE_` variable that is not on this page. With `NCCL_DEBUG=INFO` the log lists each value that was
 set, with its variable. It also lists the variables of NCCL's own InfiniBand transport that were set but
-have no effect on this plugin (such as `NCCL_IB_FIFO_TC`).
+have no effect on this plugin (such as `NCCL_IB_FIFO_TC`), and each `NCCL_IB_` variable that NCCL is not
+known to have. The latter is a warning if one letter is wrong in a name that has an effect.
 
 - A **switch** is `0` or `1`; `no`, `yes`, `off`, `on`, `false` and `true` are also accepted.
 - A **number** is an integer: decimal, or hexadecimal with `0x`.

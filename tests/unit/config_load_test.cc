@@ -44,6 +44,8 @@ TEST_CASE("config: a BEELINE_ variable wins over NCCL's, and NCCL's over the def
   CHECK(load({"NCCL_IB_GID_INDEX=3"}).gid_index == 3);
   CHECK(load({"NCCL_IB_GID_INDEX=3", "BEELINE_GID_INDEX=4"}).gid_index == 4);
   CHECK(load({"BEELINE_GID_INDEX=-1", "NCCL_IB_GID_INDEX=3"}).gid_index == -1);
+  // Turns off NCCL's own transport alone.
+  CHECK_FALSE(load({"NCCL_IB_DISABLE=1", "BEELINE_IB_DISABLE=0"}).ib_disable);
 }
 
 TEST_CASE("config: a variable set to nothing counts as not set", "[unit][config]") {
@@ -75,6 +77,48 @@ TEST_CASE("config: variables that only NCCL's own transport reads are named in o
   CHECK(found.has("set, and without effect here: NCCL_IB_FIFO_TC, NCCL_IB_WARN_RAIL_LOCAL"));
 }
 
+// A new row of params.def may honor one of them.
+TEST_CASE("config: no variable is both honored and named as without effect", "[unit][config]") {
+  for (const ParamText& row : param_texts()) {
+    if (row.honors.empty()) continue;
+    const std::string assignment = std::string(row.honors) + "=1";
+    Found found;
+    load({assignment}, &found);
+    INFO(assignment);
+    CHECK_FALSE(found.has("without effect"));
+    CHECK_FALSE(found.has("has no effect"));
+  }
+}
+
+TEST_CASE("config: a name of NCCL's transport that it is not known to have is a note",
+          "[unit][config]") {
+  Found found;
+  load({"NCCL_IB_GID=3", "NCCL_IB_FIFO_TCC=1", "NCCL_IB_WOMBAT=1", "NCCL_IB_=1", "NCCL_IB_QQ="},
+       &found);
+  INFO(found.all_text());
+  CHECK(found.count(Severity::kWarning) == 0);
+  CHECK(found.has("setting-unknown", Severity::kNote, "NCCL_IB_GID"));
+  CHECK(
+      found.has("NCCL_IB_GID has no effect here, and NCCL is not known to have it; did you mean "
+                "NCCL_IB_GID_INDEX?"));
+  CHECK(found.has("did you mean NCCL_IB_FIFO_TC?"));
+  CHECK(found.has("NCCL_IB_WOMBAT has no effect here"));
+  CHECK(found.count("did you mean") == 2);
+  CHECK(found.size() == 4);
+}
+
+TEST_CASE("config: a name one letter away from one that is honored is a warning",
+          "[unit][config]") {
+  Found found;
+  load({"NCCL_IB_GID_INDEXX=3", "NCCL_IB_HAC=mlx5_0", "NCCL_IB_TIMOUT=22"}, &found);
+  INFO(found.all_text());
+  CHECK(found.count(Severity::kWarning) == 3);
+  CHECK(found.has("setting-unknown", Severity::kWarning, "NCCL_IB_GID_INDEXX"));
+  CHECK(found.has("did you mean NCCL_IB_GID_INDEX?"));
+  CHECK(found.has("did you mean NCCL_IB_HCA?"));
+  CHECK(found.has("did you mean NCCL_IB_TIMEOUT?"));
+}
+
 TEST_CASE("config: a value out of range is warned about, and the default used", "[unit][config]") {
   Found found;
   CHECK(load({"BEELINE_TIMEOUT=99"}, &found).timeout == 0);
@@ -103,7 +147,7 @@ TEST_CASE("config: an invalid BEELINE_ value does not fall back to NCCL's", "[un
 TEST_CASE("config: an unknown name is warned about with the nearest", "[unit][config]") {
   Found found;
   load({"BEELINE_TIMOUT=22", "BEELINE_IB_GID_INDEX=3", "BEELINE_WOMBAT=1", "BEELINE_=1",
-        "NCCL_IB_WOMBAT=1", "BEELINES=1"},
+        "NCCL_WOMBAT=1", "BEELINES=1"},
        &found);
   CHECK(found.count(Severity::kWarning) == 4);
   CHECK(found.has("BEELINE_TIMOUT is no parameter of this version; did you mean BEELINE_TIMEOUT?"));
@@ -172,6 +216,8 @@ TEST_CASE("nearest: a typing error finds the name, another word does not", "[uni
   CHECK(nearest("LS", known) == "SL");
   CHECK(nearest("", known).empty());
   CHECK(nearest("XY", known).empty());
+  CHECK(edits_between("TIMEUOT", "TIMEOUT") == 1);
+  CHECK(edits_between("", "SL") == 2);
   CHECK(nearest("ELEPHANT", known).empty());
 }
 
