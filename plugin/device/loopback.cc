@@ -43,7 +43,8 @@ Outcome<Loopback> Loopback::make(const Device& device, const LoopbackPlan& plan)
     return fail(Errc::kUnsupported, "reach an iWARP port from itself");
   }
   const verbs::PathParams path = BL_TRY(own_path(device, plan.gid));
-  const std::uint16_t pkey_index = BL_TRY(choose_own_pkey({device.facts.pkeys, plan.pkey_index}));
+  const std::uint16_t pkey_index =
+      BL_TRY(choose_own_pkey({device.facts.pkeys, plan.pkey, label(device)}));
   verbs::MadeQp made = BL_TRY(verbs::create_qp(
       device.api(), plan.pd,
       {.send_cq = plan.cq, .recv_cq = plan.cq, .send_depth = plan.depth, .recv_depth = 1}));

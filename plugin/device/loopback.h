@@ -9,6 +9,7 @@
 
 #include <cstdint>
 
+#include "plugin/device/agree.h"
 #include "plugin/device/device.h"
 #include "plugin/device/gid_choice.h"
 #include "plugin/verbs/create.h"
@@ -20,7 +21,7 @@ struct LoopbackPlan {
   ibv_cq* cq = nullptr;       // for the completions
   std::uint32_t depth = 1;    // outstanding work requests
   GidPolicy gid = {};         // as for connections
-  int pkey_index = -1;        // as for connections; -1: the first full membership
+  PkeyChoice pkey = {};       // as for connections; any: the first full membership
   std::uint8_t timeout = 14;  // 4.096 us * 2^timeout
   std::uint8_t retry_count = 7;
 };

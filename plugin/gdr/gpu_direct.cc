@@ -145,7 +145,7 @@ Proof GpuDirect::probe_pair(const Device& device, const gpu::Gpu& gpu, gpu::Memo
                 .needs_reads = flush.any && !flush.by_host,
                 .limit_ns = kProofLimit,
                 .gid = options_.gid,
-                .pkey_index = options_.pkey_index});
+                .pkey = options_.pkey});
 }
 
 void GpuDirect::record_results(const gpu::Gpu& gpu, std::span<const Tried> all) {

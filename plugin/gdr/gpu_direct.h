@@ -36,7 +36,7 @@ struct Options {
   topology::Distance level =
       topology::Distance::kPxb;  // NCCL does not use pairs that are farther apart
   GidPolicy gid = {};
-  int pkey_index = -1;
+  PkeyChoice pkey = {};
 };
 
 // The pointer types of a device in getProperties.

@@ -81,11 +81,8 @@ Outcome<Trial> Trial::prepare(const Device& device, gpu::Memory& memory, const M
   if (auto attached = trial.host_.attach(device.api(), *pd); !attached) {
     return fail(text_of("host memory", attached.error()));
   }
-  auto way = Loopback::make(device, {.pd = *pd,
-                                     .cq = trial.cq_.get(),
-                                     .depth = 2,
-                                     .gid = plan.gid,
-                                     .pkey_index = plan.pkey_index});
+  auto way = Loopback::make(
+      device, {.pd = *pd, .cq = trial.cq_.get(), .depth = 2, .gid = plan.gid, .pkey = plan.pkey});
   if (!way) return fail(text_of("a loopback connection", way.error()));
   trial.loopback_ = *std::move(way);
   return trial;

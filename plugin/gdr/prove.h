@@ -30,7 +30,7 @@ struct ProofPlan {
   bool needs_reads = false;  // only a READ through the NIC can flush its writes
   std::int64_t limit_ns = 0;
   GidPolicy gid = {};
-  int pkey_index = -1;  // as for connections
+  PkeyChoice pkey = {};  // as for connections
 };
 
 struct Proof {

@@ -72,6 +72,10 @@ GidPolicy roce_gid_policy(const Config& config) {
   return policy;
 }
 
+PkeyChoice pkey_choice(const Config& config) noexcept {
+  return {.index = config.pkey, .value = config.pkey_value};
+}
+
 // As in BEELINE_TIMEOUT.
 int device_timeout(const Config& config) noexcept {
   if (config.timeout != 0) return static_cast<int>(config.timeout);
@@ -84,7 +88,7 @@ QpOptions qp_options(const Config& config) {
   options.retry_count = static_cast<std::uint8_t>(config.retry_cnt);
   options.service_level = static_cast<int>(config.sl);
   options.traffic_class = static_cast<int>(config.tc);
-  options.pkey_index = static_cast<int>(config.pkey);
+  options.pkey = pkey_choice(config);
   options.gid = roce_gid_policy(config);
   options.ib_gid = ib_gid_policy(config);
   options.ece = config.ece;
@@ -154,7 +158,7 @@ gdr::Options gdr_options(const Config& config) {
           .never_flush = config.gdr_flush_disable,
           .level = distance_of(config.net_gdr_level),
           .gid = roce_gid_policy(config),
-          .pkey_index = static_cast<int>(config.pkey)};
+          .pkey = pkey_choice(config)};
 }
 
 CommOptions comm_options(const Config& config) {
@@ -165,7 +169,7 @@ CommOptions comm_options(const Config& config) {
           .early_done = config.early_done,
           .split_on_qps = config.split_data_on_qps,
           .gid = roce_gid_policy(config),
-          .pkey_index = static_cast<int>(config.pkey)};
+          .pkey = pkey_choice(config)};
 }
 
 }  // namespace beeline

@@ -47,7 +47,7 @@ struct CommOptions {
   const RegistrationMeans* registration = nullptr;  // for comms that register buffers
   const StandbyDevices* standbys = nullptr;         // null: no device stands in for another
   GidPolicy gid = {};                               // of the loopback queue pair, as of connections
-  int pkey_index = -1;                              // the same
+  PkeyChoice pkey = {};                             // the same
 };
 
 class SendComm;

@@ -23,11 +23,9 @@ std::size_t count_rails(std::span<const PathResources> paths) noexcept {
 
 Outcome<Loopback> RecvComm::make_loopback(PathResources& path) const {
   ibv_pd* const pd = path.domain ? path.domain.pd() : BL_TRY(path.device->context->pd());
-  return Loopback::make(*path.device, {.pd = pd,
-                                       .cq = path.queues.cq.get(),
-                                       .depth = Flusher::kDepth,
-                                       .gid = gid_,
-                                       .pkey_index = pkey_index_});
+  return Loopback::make(
+      *path.device,
+      {.pd = pd, .cq = path.queues.cq.get(), .depth = Flusher::kDepth, .gid = gid_, .pkey = pkey_});
 }
 
 // If no queue pair can be connected to the port itself, the CUDA driver flushes what comes through

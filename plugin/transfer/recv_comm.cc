@@ -39,7 +39,7 @@ RecvComm::RecvComm(std::unique_ptr<Connection> connection, const CommOptions& op
       receive_depth_(receive_depth(has_several_paths() ? connection_.planned_paths : 1)),
       requests_(*this, free_requests_),
       gid_(options.gid),
-      pkey_index_(options.pkey_index) {
+      pkey_(options.pkey) {
   set_flushes_apart();
   build_receives();
   build_grant();

@@ -318,7 +318,7 @@ class RecvComm : public Comm {
   FreeRequests free_flushes_;
 
   GidPolicy gid_;
-  int pkey_index_;
+  PkeyChoice pkey_;
   std::mutex preparing_;                    // serializes prepare_flush()
   std::uint8_t moved_rails_ = 0;            // those that have had another device; a bit for each
   std::uint8_t rails_flushed_by_host_ = 0;  // logged; the same

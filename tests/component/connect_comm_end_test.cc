@@ -34,7 +34,7 @@ struct TwoEnds {
   void connect(std::uint8_t rail) {
     PathSetup& connecting = sender.paths().at(rail);
     PathSetup& accepting = receiver.paths().at(rail);
-    wire::PathOffer offer = make_offer(port_of(connecting));
+    wire::PathOffer offer = make_offer(port_of(connecting)).value();
     offer.qp = qp_facts(port_of(connecting), connecting);
     const auto agreement = agree(port_of(accepting), offer, "h0", random_flow_labels());
     if (!agreement) throw MustError(agreement.error().text);

@@ -219,9 +219,8 @@ void TransferRig::connect(const TransferOptions& options) {
     join(send.paths[rail], receive.paths[rail].queues.qp->qp_num);
     join(receive.paths[rail], send.paths[rail].queues.qp->qp_num);
   }
-  const CommOptions comm = {.routed_above = options.routed_above,
-                            .stall_ns = options.stall_ns,
-                            .pkey_index = options.pkey_index};
+  const CommOptions comm = {
+      .routed_above = options.routed_above, .stall_ns = options.stall_ns, .pkey = options.pkey};
   sender_link_->recovers = receiver_link_->recovers = options.recovers;
   sender_ = std::make_unique<Guarded<SendComm>>(std::make_unique<Connection>(std::move(send)), comm,
                                                 page_.acquire(SlotRole::kSend, "rig"));

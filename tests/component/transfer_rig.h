@@ -91,7 +91,7 @@ struct TransferOptions {
   std::size_t routed_above = 8192;
   std::uint32_t largest_write = 0;  // 0: what the device can
   std::int64_t stall_ns = 0;        // 0: wait for ever
-  int pkey_index = -1;              // of the loopback queue pair
+  PkeyChoice pkey = {};             // of the loopback queue pair
   bool recovers = false;            // a failed path does not end the comm
   bool by_cm = false;               // the connection manager has connected the paths
   bool refuses_fences = false;      // the device moves no queue pair to ERROR

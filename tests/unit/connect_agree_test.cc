@@ -2,6 +2,7 @@
 //
 // The agreement of two ends on a path: LIDs, speeds and flow labels.
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "plugin/connect/handshake/agreement.h"
@@ -46,7 +47,7 @@ struct Lids {
 };
 
 Lids lids_of(const IbPort& accepting, const IbPort& connecting) {
-  wire::PathOffer offer = make_offer(connecting.side());
+  wire::PathOffer offer = make_offer(connecting.side()).value();
   offer.qp.lid = connecting.facts.lid;
   Outcome<Agreement> agreed = agree(accepting.side(), offer, "h1", {});
   if (!agreed) FAIL(agreed.error().text);
@@ -72,10 +73,50 @@ TEST_CASE("connect agree: packets for another subnet go to the router that the F
 TEST_CASE("connect agree: a GID index for RoCE is not requested on InfiniBand", "[unit][connect]") {
   IbPort ours = ib_port(kOurLid, {gid_entry(0, 0, 1)});
   ours.options.gid.fixed_index = 3;
-  CHECK(make_offer(ours.side()).settings.gid_index == -1);
+  CHECK(make_offer(ours.side())->settings.gid_index == -1);
   CHECK(lids_of(ours, ours) == Lids{kOurLid, kOurLid});
   ours.options.ib_gid.fixed_index = 3;
-  CHECK_FALSE(agree(ours.side(), make_offer(ours.side()), "h1", {}));
+  CHECK_FALSE(agree(ours.side(), make_offer(ours.side()).value(), "h1", {}));
+}
+
+TEST_CASE("connect agree: the value of a partition key selects the index of each port",
+          "[unit][connect]") {
+  IbPort ours = ib_port(kOurLid, {gid_entry(0, 0, 1)});
+  IbPort theirs = ib_port(kTheirLid, {gid_entry(0, 0, 1)});
+  ours.facts.pkeys = {0xffff, 0x8001};
+  theirs.facts.pkeys = {0xffff, 0x8002, 0x0001};
+  const auto indexes = [&] {
+    const auto agreed = agree(ours.side(), make_offer(theirs.side()).value(), "h1", {});
+    if (!agreed) FAIL(agreed.error().text);
+    const auto route = route_of(theirs.side(), agreed->answer);
+    if (!route) FAIL(route.error().text);
+    return std::pair<int, int>(agreed->route.pkey_index, route->pkey_index);
+  };
+  CHECK(indexes() == std::pair(0, 0));
+  // At either end, and with or without the bit of full members. It wins over the index.
+  ours.options.pkey = {.index = 0, .value = 0x0001};
+  CHECK(indexes() == std::pair(1, 2));
+  ours.options.pkey = {};
+  theirs.options.pkey = {.index = 0, .value = 0x8001};
+  CHECK(indexes() == std::pair(1, 2));
+}
+
+TEST_CASE("connect agree: a port without the partition key is named with the keys that it has",
+          "[unit][connect]") {
+  IbPort ours = ib_port(kOurLid, {gid_entry(0, 0, 1)});
+  ours.facts.pkeys = {0xffff, 0x8001};
+  const wire::PathOffer offer = make_offer(ours.side()).value();
+  ours.options.pkey.value = 0x8003;
+  const auto made = make_offer(ours.side());
+  const auto agreed = agree(ours.side(), offer, "h1", {});
+  REQUIRE_FALSE(made);
+  REQUIRE_FALSE(agreed);
+  for (const std::string& text : {made.error().text, agreed.error().text}) {
+    INFO(text);
+    CHECK(text.find("mlx5_0 port 1 has no partition key 0x8003") != std::string::npos);
+    CHECK(text.find("NCCL_IB_PKEY_VALUE") != std::string::npos);
+    CHECK(text.find("it has 0xffff at index 0, 0x8001 at index 1") != std::string::npos);
+  }
 }
 
 TEST_CASE("connect agree: the speed of a path is that of the slower port", "[unit][connect]") {
@@ -84,7 +125,7 @@ TEST_CASE("connect agree: the speed of a path is that of the slower port", "[uni
   const auto speed = [&](std::uint32_t accepting, std::uint32_t connecting) {
     ours.facts.speed_mbps = accepting;
     theirs.facts.speed_mbps = connecting;
-    const auto agreed = agree(ours.side(), make_offer(theirs.side()), "h1", {});
+    const auto agreed = agree(ours.side(), make_offer(theirs.side()).value(), "h1", {});
     if (!agreed) FAIL(agreed.error().text);
     const auto route = route_of(theirs.side(), agreed->answer);
     if (!route) FAIL(route.error().text);

@@ -29,7 +29,7 @@ Port port(Transport transport, bool is_requested = false, const char* netdev = "
 }
 
 wire::PathOffer offer_of(const Port& port) {
-  wire::PathOffer offer = make_offer(port.side());
+  wire::PathOffer offer = make_offer(port.side()).value();
   offer.qp.device = "peer0";
   offer.qp.max_rd_atomic = 2;
   return offer;

@@ -48,26 +48,40 @@ TEST_CASE("agree: an empty entry is no partition", "[unit][device][agree]") {
 TEST_CASE("agree: a side's fixed P_Key index is used", "[unit][device][agree]") {
   const Keys ours = {0xffff, 0x8001};
   const Keys theirs = {0x8001, 0xffff};
-  const auto fixed = agree_pkey({ours, 1}, {theirs});
+  const auto fixed = agree_pkey({ours, {1}}, {theirs});
   REQUIRE(fixed);
   CHECK(fixed->local_index == 1);
   CHECK(fixed->remote_index == 0);
-  const auto refused = agree_pkey({ours, 1}, {theirs, 1});
+  const auto refused = agree_pkey({ours, {1}}, {theirs, {1}});
   REQUIRE_FALSE(refused);
   CHECK(refused.error().text.find("index 1 is set") != std::string::npos);
-  CHECK_FALSE(agree_pkey({ours, 9}, {theirs}));
+  CHECK_FALSE(agree_pkey({ours, {9}}, {theirs}));
 }
 
 TEST_CASE("agree: for loopback a port uses a partition in which it is a full member",
           "[unit][device][agree]") {
   const Keys keys = {0, 0x7fff, 0x8001, 0xffff};
   CHECK(choose_own_pkey({keys}).value() == 2);
-  CHECK(choose_own_pkey({keys, 3}).value() == 3);
-  const auto limited = choose_own_pkey({keys, 1});
+  CHECK(choose_own_pkey({keys, {3}}).value() == 3);
+  const auto limited = choose_own_pkey({keys, {1}});
   REQUIRE_FALSE(limited);
   CHECK(limited.error().text.find("0x7fff at index 1 (index 1 is set)") != std::string::npos);
-  CHECK_FALSE(choose_own_pkey({keys, 9}));
+  CHECK_FALSE(choose_own_pkey({keys, {9}}));
   CHECK_FALSE(choose_own_pkey({Keys{0x8000}}));
+}
+
+TEST_CASE("agree: of a partition that is in the table twice the full membership is used",
+          "[unit][device][agree]") {
+  const Keys keys = {0xffff, 0x0001, 0x8001, 0};
+  CHECK(fixed_pkey_index({keys, {.value = 0x0001}}).value() == 2);
+  CHECK(fixed_pkey_index({keys, {.index = 7, .value = 0x8001}}).value() == 2);
+  CHECK(fixed_pkey_index({Keys{0x0001}, {.value = 0x8001}}).value() == 0);
+  CHECK(fixed_pkey_index({keys, {.index = 7}}).value() == 7);
+  CHECK(fixed_pkey_index({keys}).value() == -1);
+  CHECK_FALSE(fixed_pkey_index({keys, {.value = 0x8000}}));
+  CHECK(choose_own_pkey({keys, {.value = 0x0001}}).value() == 2);
+  CHECK_FALSE(choose_own_pkey({Keys{0x0001}, {.value = 0x0001}}));
+  CHECK_FALSE(choose_own_pkey({keys, {.value = 0x0002}}));
 }
 
 TEST_CASE("agree: the connecting side's value wins", "[unit][device][agree]") {

@@ -79,12 +79,14 @@ TEST_CASE("options: NCCL's numbers of queue pairs are honored, up to eight", "[u
 }
 
 TEST_CASE("options: loopback uses the partition of the connections", "[unit][runtime]") {
-  CHECK(comm_options(config_of({})).pkey_index == -1);
-  CHECK(gdr_options(config_of({})).pkey_index == -1);
-  const Config config = config_of({"BEELINE_PKEY=3"});
-  CHECK(control_options(config).qp.pkey_index == 3);
-  CHECK(comm_options(config).pkey_index == 3);
-  CHECK(gdr_options(config).pkey_index == 3);
+  CHECK(comm_options(config_of({})).pkey.index == -1);
+  CHECK(gdr_options(config_of({})).pkey.value == -1);
+  const Config config = config_of({"BEELINE_PKEY=3", "NCCL_IB_PKEY_VALUE=0x8001"});
+  for (const PkeyChoice& pkey :
+       {control_options(config).qp.pkey, comm_options(config).pkey, gdr_options(config).pkey}) {
+    CHECK(pkey.index == 3);
+    CHECK(pkey.value == 0x8001);
+  }
 }
 
 }  // namespace

@@ -137,6 +137,13 @@ Route peer_route(const PortSide& ours, const wire::QpFacts& peer, std::uint32_t 
   return route;
 }
 
+// iWARP has no partitions.
+Outcome<int> pkey_index_of(const PortSide& ours) {
+  if (ours.device.transport == Transport::kIwarp) return -1;
+  const std::string own = port_name(ours);
+  return fixed_pkey_index({ours.facts.pkeys, ours.options.pkey, own});
+}
+
 wire::CmSupport cm_support_of(const PortSide& ours) {
   if (ours.device.netdev.empty()) return wire::CmSupport::kNone;
   return is_cm_required(ours) ? wire::CmSupport::kRequested : wire::CmSupport::kPossible;
@@ -156,7 +163,7 @@ bool is_cm_required(const PortSide& ours) noexcept {
   return ours.device.transport == Transport::kIwarp || ours.options.cm_requested;
 }
 
-wire::PathOffer make_offer(const PortSide& ours) {
+Outcome<wire::PathOffer> make_offer(const PortSide& ours) {
   wire::PathOffer offer;
   offer.link_layer = ours.device.link_layer;
   offer.transport = ours.device.transport;
@@ -165,6 +172,7 @@ wire::PathOffer make_offer(const PortSide& ours) {
   offer.immediate = ours.device.caps.immediate;
   offer.adaptive_routing = ours.device.caps.adaptive_routing;
   offer.settings = settings_of(ours.options, gid_policy_of(ours));
+  offer.settings.pkey_index = BL_TRY(pkey_index_of(ours));
   offer.pkeys = ours.facts.pkeys;
   if (offer.pkeys.size() > wire::kMaxPkeys) offer.pkeys.resize(wire::kMaxPkeys);
   offer.gids = to_wire(ours.facts.gids);
@@ -215,9 +223,9 @@ Outcome<Agreement> agree(const PortSide& ours, const wire::PathOffer& offer,
   BL_TRY(check_transports(ours, offer, peer));
   const GidPair gids = BL_TRY(agree_gids(ours, offer, peer));
   const std::string own = port_name(ours);
-  const PkeyPair pkeys = BL_TRY(
-      agree_pkey({.table = ours.facts.pkeys, .fixed_index = ours.options.pkey_index, .who = own},
-                 {.table = offer.pkeys, .fixed_index = offer.settings.pkey_index, .who = peer}));
+  const PkeyPair pkeys = BL_TRY(agree_pkey(
+      {.table = ours.facts.pkeys, .choice = ours.options.pkey, .who = own},
+      {.table = offer.pkeys, .choice = {.index = offer.settings.pkey_index}, .who = peer}));
   const Result<ibv_mtu> mtu = agree_mtu(ours.facts.active_mtu, offer.mtu);
   if (!mtu) {
     return fail("the MTU of " + own + " or " + peer + " is none that verbs know: codes " +

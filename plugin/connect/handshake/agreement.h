@@ -25,8 +25,9 @@ struct PortSide {
 // Whether this end requires the connection manager: iWARP, or by its user's setting.
 bool is_cm_required(const PortSide& ours) noexcept;
 
-// Without the facts of the queue pair and the addresses for the connection manager.
-wire::PathOffer make_offer(const PortSide& ours);
+// Without the facts of the queue pair and the addresses for the connection manager. A problem if
+// the port has no partition key of the value that is set.
+Outcome<wire::PathOffer> make_offer(const PortSide& ours);
 
 // The accepting end: whether the connection manager sets up the queue pairs.
 bool is_cm_used(const PortSide& ours, const wire::PathOffer& offer, const std::string& peer_host);

@@ -67,7 +67,9 @@ Checked Connector::add_offer(PendingConnect& pending, std::uint8_t number, wire:
   const Result<const PortFacts*> facts = context_.ports->facts(device);
   if (!facts) return failure(Problem(facts.error()));
   const PortSide ours{device, **facts, pending.qp};
-  wire::PathOffer offer = make_offer(ours);
+  Outcome<wire::PathOffer> made = make_offer(ours);
+  if (!made) return failure(made.error());
+  wire::PathOffer& offer = *made;
   offer.number = number;
   offer.qp = qp_facts(ours, path);
   if (is_cm_required(ours)) {

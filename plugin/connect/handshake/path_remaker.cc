@@ -164,7 +164,7 @@ Outcome<PathMade> PathRemaker::make(const std::shared_ptr<CommLink>& link, const
     work.answer.qp = qp_facts(ours, work.path);
     work.path.set_route(std::move(agreement->route));
   } else {
-    made.offer = make_offer(ours);
+    made.offer = BL_TRY(make_offer(ours));
     made.offer.qp = qp_facts(ours, work.path);
     made.ring_key = ring_key;
   }
@@ -241,7 +241,7 @@ Outcome<PathMade> PathRemaker::finish(Work& work, const Recipe& recipe) const {
                                                              .cq = resources.queues.cq.get(),
                                                              .depth = recipe.plan->flush_depth,
                                                              .gid = recipe.qp.gid,
-                                                             .pkey_index = recipe.qp.pkey_index}));
+                                                             .pkey = recipe.qp.pkey}));
   return made;
 }
 

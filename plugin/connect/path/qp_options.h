@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "plugin/connect/comm/comm_settings.h"
+#include "plugin/device/agree.h"
 #include "plugin/device/gid_choice.h"
 #include "plugin/device/rail_devices.h"
 #include "plugin/wire/handle.h"
@@ -23,7 +24,7 @@ struct QpOptions {
   std::uint8_t min_rnr_timer = 12;  // 0.64 ms
   int service_level = -1;
   int traffic_class = -1;
-  int pkey_index = -1;
+  PkeyChoice pkey;
   GidPolicy gid;              // RoCE
   GidPolicy ib_gid;           // InfiniBand
   bool cm_requested = false;  // librdmacm sets up the queue pair even if it is not needed for that

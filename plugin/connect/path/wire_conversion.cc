@@ -27,7 +27,6 @@ wire::PortSettings settings_of(const QpOptions& options, const GidPolicy& gid) {
   wire::PortSettings settings;
   settings.service_level = static_cast<std::int16_t>(options.service_level);
   settings.traffic_class = static_cast<std::int16_t>(options.traffic_class);
-  settings.pkey_index = options.pkey_index;
   settings.gid_index = gid.fixed_index;
   settings.roce_version = static_cast<std::uint8_t>(gid.roce_version);
   settings.family = gid.family;
