@@ -47,6 +47,25 @@ TEST_CASE("settings: more queue pairs than a connection can have are a note", "[
   CHECK(found.has("QPS_PER_CONNECTION=128: 8 are used, because a connection has at most 8 queue"));
 }
 
+TEST_CASE("settings: a timeout with which a dead path is noticed late is a warning with the time",
+          "[unit][runtime]") {
+  Config config;
+  config.timeout = 19;
+  CHECK(check_settings(config).empty());
+  config.timeout = 22;
+  const test::Found found(check_settings(config));
+  CHECK(found.size() == 1);
+  CHECK(found.has("timeout-long", Severity::kWarning, "TIMEOUT"));
+  CHECK(found.has("TIMEOUT=22: a device reports a dead path only after 137 to 549 s"));
+  config.timeout = 20;
+  CHECK(test::Found(check_settings(config)).has("after 34 to 137 s"));
+  config.stall_timeout_ns = 5 * kNsPerSec;  // that long at most
+  CHECK(check_settings(config).empty());
+  config.stall_timeout_ns = 0;
+  config.recovery = false;  // 20 is the default then
+  CHECK(check_settings(config).empty());
+}
+
 TEST_CASE("settings: a folder that can be used gives no warning", "[unit][runtime]") {
   Config config;
   config.stats_dir = "/tmp";
