@@ -14,7 +14,8 @@
 
 namespace beeline {
 
-// Only what is wrong. Nothing that the scan of devices or the topology reports as well.
+// Only what is wrong. Nothing that the scan of devices, the topology or a failed registration
+// reports as well.
 std::vector<Finding> check_host(std::span<const Device> devices, const Environ& environ,
                                 const std::string& sysfs_root);
 

@@ -4,6 +4,11 @@
 // with whole hosts in tests/doctor.
 #include "plugin/runtime/host_checks.h"
 
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "plugin/device/memlock.h"
 #include "tests/support/catch.h"
 #include "tests/support/found.h"
 
@@ -73,6 +78,24 @@ TEST_CASE("host checks: a DSCP in place of a traffic class", "[unit][runtime]") 
       found_on(one_roce_port({entry(3, GidType::kRoceV2, "10.0.1.2")}), {"NCCL_IB_TC=26"});
   CHECK(found.has("traffic-class-is-dscp", Severity::kWarning, "NCCL_IB_TC"));
   CHECK(found.has("export NCCL_IB_TC=104"));
+}
+
+// An ordinary user's limit does not apply to devices that lock nothing.
+TEST_CASE("host checks: a low limit on locked memory is left to the registration that fails",
+          "[unit][runtime]") {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const rlimit low = {.rlim_cur = 8 << 20, .rlim_max = 8 << 20};
+    const bool is_limited =
+        ::setrlimit(RLIMIT_MEMLOCK, &low) == 0 && (::geteuid() != 0 || ::setuid(65534) == 0);
+    const MemlockFacts facts = read_memlock();
+    if (!is_limited || facts.can_exceed || facts.hard_bytes != low.rlim_max) ::_exit(2);
+    ::_exit(found_on(one_roce_port({})).has("of memory") ? 1 : 0);
+  }
+  REQUIRE(child > 0);
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  CHECK(status == 0);
 }
 
 }  // namespace
