@@ -188,9 +188,10 @@ void InboundHandshakes::on_hello(std::uint64_t id, const wire::Hello& hello) {
   if (const std::optional<wire::Refuse> refusal = events_->check_hello(hello)) {
     static_cast<void>(send_some(fd, wire::encode(*refusal)));
     if (const std::uint64_t number = refused_.due(); number != 0) {
-      BL_INFO(kLogNet, "a control connection from %s (pid %u) is refused (number %llu): %s",
-              hello.host.c_str(), hello.pid, static_cast<unsigned long long>(number),
-              refusal->text.c_str());
+      const bool is_duplicate = refusal->code == wire::RefuseCode::kDuplicate;
+      BL_INFO(kLogNet, "a control connection from %s (pid %u) is %s (number %llu): %s",
+              hello.host.c_str(), hello.pid, is_duplicate ? "closed" : "refused",
+              static_cast<unsigned long long>(number), refusal->text.c_str());
     }
     return close(id);
   }

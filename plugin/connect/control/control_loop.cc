@@ -412,7 +412,7 @@ std::optional<wire::Refuse> ControlLoop::check_identity(const wire::Hello& hello
   const bool ours_stands = open != nullptr && open->direction() == Direction::kDialed;
   if (!ours_stands && !dialer_.has_introduced(hello.process)) return std::nullopt;
   return wire::Refuse{.code = wire::RefuseCode::kDuplicate,
-                      .text = "there is a channel in the other direction"};
+                      .text = "both processes have dialed at once, and need one channel only"};
 }
 
 }  // namespace beeline
