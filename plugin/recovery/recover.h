@@ -104,7 +104,9 @@ class Recover final : public PathEvents {
   std::int64_t standbys_due_ns(const Comm& comm, std::int64_t now) const noexcept;
   void look_at_standbys(Comm& comm, std::int64_t now);
   void look_at_own_device(Comm& comm, std::size_t path, std::int64_t now);
-  void go_back_to_own_device(Comm& comm, std::size_t path);
+  static const Device* own_device_in_use(const Comm& comm) noexcept;
+  bool leave_beside_own(Comm& comm, std::size_t path, std::int64_t now);
+  void leave_stand_in(Comm& comm, std::size_t path, const std::string& cause);
   void advance_path(Comm& comm, std::size_t path, std::int64_t now);
   void advance(Comm& comm);
   void look_at_outage(Comm& comm, std::int64_t now);

@@ -107,6 +107,33 @@ void Recover::look_at_standbys(Comm& comm, std::int64_t now) {
   }
 }
 
+// One that carries data, or null.
+const Device* Recover::own_device_in_use(const Comm& comm) noexcept {
+  for (std::size_t path = 0; path < comm.paths().size(); ++path) {
+    if (comm.is_up(path) && !is_stand_in(comm, path)) return comm.paths()[path].device;
+  }
+  return nullptr;
+}
+
+// A device that stands in may be far from the GPU, and has its own connections to serve, so it does
+// not carry data beside one of the comm's own. If both ends have devices that stand in, for
+// different paths, only one of them may leave: the sender is faster.
+bool Recover::leave_beside_own(Comm& comm, std::size_t path, std::int64_t now) {
+  Repair& repair = repair_of(comm, path);
+  const Device* const works = own_device_in_use(comm);
+  if (works == nullptr) {
+    repair.beside_own_ns = 0;
+    return false;
+  }
+  if (repair.beside_own_ns == 0) repair.beside_own_ns = now;
+  const std::int64_t patience = comm.role() == Role::kSend ? 0 : Repair::kWellForNs;
+  if (now - repair.beside_own_ns < patience) return false;
+  leave_stand_in(comm, path,
+                 label(*works) + " works again, and " + label(*comm.paths()[path].device) +
+                     " does not stand in beside it");
+  return true;
+}
+
 // While another device stands in for it.
 void Recover::look_at_own_device(Comm& comm, std::size_t path, std::int64_t now) {
   Repair& repair = repair_of(comm, path);
@@ -114,10 +141,12 @@ void Recover::look_at_own_device(Comm& comm, std::size_t path, std::int64_t now)
   if (!is_stand_in(comm, path) || !comm.is_up(path)) {
     repair.look_ns = BackOff::kNever;
     repair.own_well_ns = 0;
+    repair.beside_own_ns = 0;
     return;
   }
   if (repair.look_ns != BackOff::kNever && now < repair.look_ns) return;
   repair.look_ns = now + kLookEveryNs;
+  if (leave_beside_own(comm, path, now)) return;
   const bool is_well =
       !own.context->is_gone() && query_own_port(own, comm.paths()[path].own).is_active();
   if (!is_well) {
@@ -129,14 +158,15 @@ void Recover::look_at_own_device(Comm& comm, std::size_t path, std::int64_t now)
     repair.has_gone_back = false;
   } else if (now - repair.own_well_ns >= repair.well_for_ns) {
     repair.has_gone_back = true;
-    go_back_to_own_device(comm, path);
+    leave_stand_in(comm, path,
+                   label(own) + " works again, for which " + label(*comm.paths()[path].device) +
+                       " has stood in");
   }
 }
 
-void Recover::go_back_to_own_device(Comm& comm, std::size_t path) {
+// The path is made anew when its own device works.
+void Recover::leave_stand_in(Comm& comm, std::size_t path, const std::string& cause) {
   const std::uint8_t rail = comm.paths()[path].rail;
-  const std::string cause = label(own_device(comm, path)) + " works again, for which " +
-                            label(*comm.paths()[path].device) + " has stood in";
   for (std::size_t one = 0; one < comm.paths().size(); ++one) {
     if (comm.paths()[one].rail == rail && comm.is_up(one)) fail_path(comm, one, cause);
   }

@@ -59,6 +59,7 @@ struct Repair {
   bool is_device_left = false;     // nothing waits for that device any more
   std::int64_t own_well_ns = 0;    // while another device stands in: since when the path's own is
                                    // well. 0: it is not
+  std::int64_t beside_own_ns = 0;  // likewise: since when another path works by its own device
   static constexpr std::int64_t kWellForNs = 5 * kNsPerSec;
   std::int64_t well_for_ns = kWellForNs;   // how long it has to be before it is used again
   bool has_gone_back = false;              // to the own device, after another one stood in

@@ -396,6 +396,55 @@ TEST_CASE("recovery: a NIC may come back with another address", "[contract][reco
       receive_rounds);
 }
 
+// Both NICs of one end fail, others of that host stand in for them, and one of the two works again.
+// The other path waits for its own NIC, although the one that has stood in is well.
+TEST_CASE("recovery: no NIC stands in beside one of the connection's own that works",
+          "[contract][recovery]") {
+  struct Case {
+    size_t rank;
+    const char* returns;
+    const char* stays_down;
+  };
+  const Case fault =
+      GENERATE(Case{0, "h0/softnic0", "h0/softnic1"}, Case{1, "h1/softnic7", "h1/softnic6"});
+  CAPTURE(fault.rank);
+  const UndoneFaults undone(fault.returns);
+  const UndoneFaults undone_too(fault.stays_down);
+  const auto prepare = [](Peer& peer) {
+    want_recovery(peer);
+    setenv("BEELINE_RAILS", "2", 1);
+  };
+  const auto warnings = [](const char* text) {
+    return find_log_lines(NCCL_LOG_WARN, {text}).size();
+  };
+  const auto stand_ins = [&] { return warnings("This device stands in for"); };
+  const auto wait_for_own_device = [&](End& end) {
+    end.peer.meet();
+    if (end.peer.rank() == fault.rank) {
+      BL_MUST(stand_ins() != 0);
+      disturb(fault.returns, "reset");
+      const auto are_gone = [&] {
+        return warnings("is in use again") > stand_ins() && warnings("works again") == stand_ins();
+      };
+      wait_until(are_gone, "its own NIC, and for no other");
+    }
+    end.peer.meet();
+  };
+  run_flow(
+      {Abi::kV12, PeerMode::kProcesses}, prepare,
+      [&](Sender& end) {
+        disturb(fault.stays_down, "down");
+        send_rounds(end, fault.returns, "down");
+        wait_for_own_device(end);
+        send_rounds(end, fault.returns, "up");
+      },
+      [&](Receiver& end) {
+        receive_rounds(end);
+        wait_for_own_device(end);
+        receive_rounds(end);
+      });
+}
+
 // The only NIC of one end fails for good, and another one of that host carries on, until the first
 // works again.
 TEST_CASE("recovery: another NIC stands in for the only one", "[contract][recovery]") {
