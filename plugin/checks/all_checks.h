@@ -31,6 +31,7 @@ void check_rdma_cgroup(const Host& host, Findings& found);
 void check_shared_memory(const Host& host, Findings& found);
 void check_processors(const Host& host, Findings& found);
 void check_traffic_class(const Host& host, Findings& found);
+void check_plugin(const Host& host, Findings& found);
 void check_settings(const Host& host, Findings& found);
 void check_device_filter(const Host& host, Findings& found);
 void check_nccl(const Host& host, Findings& found);

@@ -25,10 +25,21 @@ std::optional<Variable> first_set(const Environ& environ, const std::array<const
   return {};
 }
 
-std::string lower(std::string_view text) {
-  std::string all(text);
-  std::ranges::transform(all, all.begin(), [](unsigned char c) { return std::tolower(c); });
-  return all;
+// From this value on, a device needs minutes to report a dead path.
+constexpr int kLongTimeout = 20;
+
+void check_timeout(const Config& config, const Environ& environ, Findings& found) {
+  if (!config.recovery || config.timeout < kLongTimeout) return;
+  const auto variable = first_set(environ, std::array{"BEELINE_TIMEOUT", "NCCL_IB_TIMEOUT"});
+  if (!variable) return;
+  // By the formula of docs/faults.md.
+  const std::int64_t least_ns = (std::int64_t{4096} << config.timeout) * (config.retry_cnt + 1);
+  if (config.stall_timeout_ns != 0 && config.stall_timeout_ns <= least_ns) return;
+  const std::string shown = std::to_string(least_ns / 1'000'000'000);
+  found.add("timeout-long", {.subject = variable->name,
+                             .fact = variable->name + "=" + variable->value +
+                                     ": a device reports a dead path after " + shown +
+                                     " s, or up to four times that"});
 }
 
 void find_in_table(const Host& host, Findings& found) {
@@ -44,6 +55,7 @@ void find_in_table(const Host& host, Findings& found) {
       found.add("setting-refused", std::move(seen), {{"variable", finding.subject}});
     }
   }
+  check_timeout(loaded.config, host.environ, found);
   if (!loaded.config.ib_disable) return;
   const auto variable =
       first_set(host.environ, std::array{"BEELINE_IB_DISABLE", "NCCL_IB_DISABLE"});
@@ -52,16 +64,20 @@ void find_in_table(const Host& host, Findings& found) {
             {{"variable", variable->name}});
 }
 
-void check_network(const Environ& environ, Findings& found) {
-  if (const auto net = environ.get("NCCL_NET"); net && lower(*net) != "beeline") {
-    found.add("other-network", {.subject = "NCCL_NET", .fact = "NCCL_NET=" + std::string(*net)});
+// NCCL moves these transfers with its own code, which opens the NICs a second time.
+void check_one_sided(const Environ& environ, Findings& found) {
+  std::string names;
+  for (const Environ::Variable& variable : environ.variables()) {
+    const bool is_one_sided = variable.name.starts_with("NCCL_GIN_") ||
+                              variable.name.starts_with("NCCL_RMA_") ||
+                              variable.name == "NCCL_CTA_POLICY";
+    const bool is_off = variable.name == "NCCL_GIN_ENABLE" || variable.name == "NCCL_CTA_POLICY"
+                            ? variable.value == "0"
+                            : variable.value.empty();
+    if (is_one_sided && !is_off) append_item(names, variable.name);
   }
-  const auto plugin = environ.get("NCCL_NET_PLUGIN");
-  if (!plugin || plugin->find("beeline") == std::string_view::npos) {
-    found.add("plugin-not-named", {.subject = "NCCL_NET_PLUGIN",
-                                   .fact = plugin ? "NCCL_NET_PLUGIN=" + std::string(*plugin)
-                                                  : "NCCL_NET_PLUGIN is not set here"});
-  }
+  if (names.empty()) return;
+  found.add("one-sided-beside-plugin", {.subject = names, .fact = names + " is set"});
 }
 
 void check_gdr_level(const Environ& environ, Findings& found) {
@@ -155,7 +171,7 @@ void check_prefixes(const Host& host, const Variable& variable, const HcaFilter&
 
 void check_settings(const Host& host, Findings& found) {
   find_in_table(host, found);
-  check_network(host.environ, found);
+  check_one_sided(host.environ, found);
   check_gdr_level(host.environ, found);
   check_files(host, found);
   check_socket_interface(host, found);

@@ -192,7 +192,8 @@ Host read_host(const Tree& tree, const Environ& environ, std::optional<VerbsView
                .gpus = {},
                .environ = with_files(tree, environ),
                .graph = {},
-               .verbs = std::move(verbs)};
+               .verbs = std::move(verbs),
+               .plugins = {}};
   for (const std::string& name : tree.names("/sys/class/infiniband")) {
     host.devices.push_back(read_device(tree, name));
     host.devices.back().can_open = can_open(tree, host.verbs, host.devices.back());

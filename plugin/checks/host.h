@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "plugin/checks/plugin_view.h"
 #include "plugin/checks/tree.h"
 #include "plugin/checks/verbs_view.h"
 #include "plugin/config/environ.h"
@@ -77,8 +78,9 @@ struct Host {
   std::vector<RdmaDevice> devices;
   std::vector<Gpu> gpus;
   Environ environ;
-  std::optional<topology::Graph> graph;  // empty: not understood
-  std::optional<VerbsView> verbs;        // empty: not known
+  std::optional<topology::Graph> graph;    // empty: not understood
+  std::optional<VerbsView> verbs;          // empty: not known
+  std::optional<PluginView> plugins = {};  // empty: not known
 
   bool has_active_port() const;
   // Whether this process can open at least one device.

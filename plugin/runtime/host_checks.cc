@@ -72,7 +72,8 @@ std::vector<Finding> check_host(std::span<const Device> devices, const Environ& 
                              .gpus = {},
                              .environ = environ,
                              .graph = {},
-                             .verbs = {}};
+                             .verbs = {},
+                             .plugins = {}};
   checks::Findings found;
   for (const auto& check : {checks::check_mtus, checks::check_gids, checks::check_subnets,
                             checks::check_bonds, checks::check_limits, checks::check_rdma_cgroup,

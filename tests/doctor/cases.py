@@ -552,6 +552,104 @@ def plugin_not_named(host):
     return [("plugin-not-named", NOTE, "NCCL_NET_PLUGIN")]
 
 
+def plugins(host, *lines, **variables):
+    """What the loader has found, with these variables."""
+    host.tree["plugins"] = "".join(line + "\n" for line in ("own /opt/beeline/lib", *lines))
+    host.tree["environment"] = "".join(f"{name}={value}\n" for name, value in variables.items())
+
+
+@case()
+def job_that_needs_a_plugin_that_is_not_named(host):
+    plugins(host, "try beelin", "error no such file", NCCL_NET_PLUGIN="beelin", NCCL_NET="Beeline")
+    return [("plugin-not-named", FAILURE, "NCCL_NET_PLUGIN")]
+
+
+@case()
+def preset_of_a_container(host):
+    plugins(host, "try spcx", "net SPCX", "file /opt/hpcx/lib/libnccl-net-spcx.so", NCCL_NET_PLUGIN="spcx")
+    return [("plugin-not-named", NOTE, "NCCL_NET_PLUGIN")]
+
+
+@case()
+def preset_of_a_site_in_a_record_of_an_older_version(host):
+    host.tree["environment"] = "NCCL_NET_PLUGIN=/opt/amazon/lib/libnccl-net-ofi.so\n"
+    return [("plugin-not-named", NOTE, "NCCL_NET_PLUGIN")]
+
+
+@case()
+def plugin_that_the_loader_does_not_find(host):
+    plugins(host, "try beeline", "error libnccl-net-beeline.so: cannot open shared object file",
+            NCCL_NET_PLUGIN="beeline")
+    return [("plugin-not-found", FAILURE, "NCCL_NET_PLUGIN")]
+
+
+@case()
+def other_library_of_that_name(host):
+    plugins(host, "try beeline", "net Other", "file /x/libnccl-net-beeline.so", NCCL_NET_PLUGIN="beeline")
+    return [("plugin-not-found", FAILURE, "NCCL_NET_PLUGIN")]
+
+
+@case()
+def second_plugin_of_a_list(host):
+    plugins(host, "try spcx", "error no such file", "try beeline", "net Beeline", "file /opt/beeline/lib/x.so",
+            NCCL_NET_PLUGIN="spcx,beeline", NCCL_NET="Beeline")
+    return []
+
+
+@case()
+def plugin_under_the_default_name(host):
+    plugins(host, "try libnccl-net.so", "net Beeline", "file /usr/lib/libnccl-net.so")
+    return []
+
+
+@case()
+def plugin_of_another_installation(host):
+    plugins(host, "try beeline", "net Beeline", "file /usr/lib/x.so", "other file", NCCL_NET_PLUGIN="beeline")
+    return [("plugin-other-file", NOTE, "/usr/lib/x.so")]
+
+
+@case()
+def long_timeout_of_a_site(host):
+    host.environment("NCCL_IB_TIMEOUT=22")
+    return [("timeout-long", WARNING, "NCCL_IB_TIMEOUT")]
+
+
+@case()
+def long_timeout_of_a_site_that_beeline_does_not_use(host):
+    host.environment("NCCL_IB_TIMEOUT=22", "BEELINE_TIMEOUT=14")
+    return []
+
+
+@case()
+def long_timeout_before_which_connections_count_as_stalled(host):
+    host.environment("NCCL_IB_TIMEOUT=22", "BEELINE_STALL_TIMEOUT=10s")
+    return []
+
+
+@case()
+def long_timeout_without_recovery(host):
+    host.environment("NCCL_IB_TIMEOUT=22", "BEELINE_RECOVERY=0")
+    return []
+
+
+@case()
+def timeout_of_the_limit(host):
+    host.environment("NCCL_IB_TIMEOUT=19")
+    return []
+
+
+@case()
+def one_sided_transfers(host):
+    host.environment("NCCL_GIN_TYPE=2", "NCCL_CTA_POLICY=2")
+    return [("one-sided-beside-plugin", NOTE, "NCCL_GIN_TYPE, NCCL_CTA_POLICY")]
+
+
+@case()
+def one_sided_transfers_are_off(host):
+    host.environment("NCCL_GIN_ENABLE=0", "NCCL_CTA_POLICY=0")
+    return []
+
+
 @case()
 def filter_with_a_typing_error(host):
     host.environment("NCCL_IB_HCA=mlx4_0,mlx4_1")
@@ -595,7 +693,7 @@ def level_as_a_number(host):
 @case()
 def forgotten_file(host):
     host.put("/etc/nccl.conf", "# from the last cluster\nNCCL_IB_TIMEOUT=22\nNCCL_DEBUG=WARN")
-    return [("nccl-conf", NOTE, "/etc/nccl.conf")]
+    return [("nccl-conf", NOTE, "/etc/nccl.conf"), ("timeout-long", WARNING, "NCCL_IB_TIMEOUT")]
 
 
 @case()

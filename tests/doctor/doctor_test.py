@@ -87,6 +87,23 @@ class Doctor(unittest.TestCase):
                     if finding["subject"]:
                         self.assertIn(finding["subject"].split(",")[0].split()[0], finding["fact"])
 
+    def test_the_cause_and_the_command_are_the_right_ones(self):
+        for name, id_, words, command in (
+                ("long_timeout_of_a_site", "timeout-long", "after 137 s", "export BEELINE_TIMEOUT=14"),
+                ("preset_of_a_container", "plugin-not-named", "your container or site sets it, to another plugin (NVIDIA",
+                 "export NCCL_NET_PLUGIN=beeline"),
+                ("preset_of_a_site_in_a_record_of_an_older_version", "plugin-not-named", "aws-ofi-nccl",
+                 "export NCCL_NET_PLUGIN=beeline"),
+                ("job_that_needs_a_plugin_that_is_not_named", "plugin-not-named", "the job will not start",
+                 "export NCCL_NET_PLUGIN=beeline"),
+                ("plugin_that_the_loader_does_not_find", "plugin-not-found", "cannot open shared object file",
+                 "export LD_LIBRARY_PATH=/opt/beeline/lib:$LD_LIBRARY_PATH")):
+            with self.subTest(case=name):
+                _, report, _ = examined(name)
+                [finding] = [finding for finding in report["findings"] if finding["id"] == id_]
+                self.assertIn(words, finding["fact"])
+                self.assertEqual(finding["command"], command)
+
     def test_the_output_is_the_golden_one(self):
         for name, suffix, options in (*((name, "txt", ()) for name in SHOWN), (SHOWN[2], "json", ("--json",))):
             host, _ = built(name)

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""`beeline doctor --record`: a record has the findings of its host, and no addresses unless they are wanted.
+"""`beeline doctor` on the live host of a fabric: the plugin that NCCL would load, and `--record`: a record has the findings of its host, and no addresses unless they are wanted.
 
-Usage: record_test.py BEELINE SOFTNIC"""
+Usage: record_test.py BEELINE SOFTNIC PLUGIN"""
 
 import json
 import os
@@ -18,7 +18,7 @@ QUICKLY = ("--seconds", "0.1")
 FABRICS = pathlib.Path(__file__).resolve().parents[1] / "fabrics"
 
 
-class Record(unittest.TestCase):
+class OnFabric(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
@@ -33,6 +33,8 @@ class Record(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         return done.stdout
 
+
+class Record(OnFabric):
     def test_a_record_has_the_findings_of_its_host(self):
         # In asymmetric.toml one NIC is slower than the other and has a smaller MTU.
         for fabric, problems in (("asymmetric", {"port-slow", "mtu-differs"}), ("dgx-8rail", set()),
@@ -125,6 +127,49 @@ class Record(unittest.TestCase):
         self.assertEqual(len(pairs), len({subnet for _, subnet in pairs}))
 
 
+class LoadedPlugin(OnFabric):
+    """The plugin is loaded as NCCL would, in the user's own environment, and for no record."""
+
+    def found(self, script='"$1" doctor --seconds 0 --json; true', *arguments, **variables):
+        # Meson puts the folder of the plugin into it.
+        report = json.loads(self.run_on("dgx-8rail", script, *arguments, **{"LD_LIBRARY_PATH": "", **variables}))
+        return {(f["id"], f["severity"], f["command"]) for f in report["findings"] if f["id"].startswith("plugin-")}
+
+    def test_a_plugin_that_the_loader_does_not_find(self):
+        command = f"export LD_LIBRARY_PATH={PLUGIN.parent}:$LD_LIBRARY_PATH"
+        self.assertEqual(self.found(NCCL_NET_PLUGIN="beeline"), {("plugin-not-found", "failure", command)})
+        self.assertEqual(self.found(NCCL_NET_PLUGIN="beeline", LD_LIBRARY_PATH=str(self.file.parent)),
+                         {("plugin-not-found", "failure", command)})
+        self.assertEqual(
+            self.found('eval "$2"; "$1" doctor --seconds 0 --json; true', command, NCCL_NET_PLUGIN="beeline"), set())
+        self.assertEqual(self.found(NCCL_NET_PLUGIN=f"none-such,{PLUGIN}"), set())
+
+    def test_a_misspelled_name_is_a_failure_if_the_job_needs_beeline(self):
+        name = "export NCCL_NET_PLUGIN=beeline"
+        self.assertEqual(self.found(NCCL_NET_PLUGIN="beelin", NCCL_NET="Beeline"), {("plugin-not-named", "failure", name)})
+        self.assertEqual(self.found(NCCL_NET="Beeline"), {("plugin-not-named", "failure", name)})
+        self.assertEqual(self.found(NCCL_NET_PLUGIN="beelin"), {("plugin-not-named", "note", name)})
+
+    def test_a_library_that_is_not_the_installed_plugin(self):
+        copy = self.file.with_name(PLUGIN.name)
+        folder = {"NCCL_NET_PLUGIN": "beeline", "LD_LIBRARY_PATH": str(copy.parent)}
+        copy.write_bytes(PLUGIN.read_bytes())
+        self.assertEqual(self.found(**folder), set())
+        copy.write_bytes(PLUGIN.read_bytes() + b"x")
+        self.assertEqual(self.found(**folder), {("plugin-other-file", "note", "")})
+        copy.write_bytes(b"no library")
+        self.assertEqual({(id_, severity) for id_, severity, _ in self.found(**folder)}, {("plugin-not-found", "failure")})
+
+    def test_a_record_loads_nothing(self):
+        self.file.write_text(json.dumps({"environment": f"NCCL_NET_PLUGIN={PLUGIN}\n", "proc": {}}))
+        for arguments, is_loaded in ((("--root", self.file), False), (("--seconds", "0"), True)):
+            with self.subTest(arguments=arguments):
+                done = subprocess.run([BEELINE, "doctor", *arguments], capture_output=True, text=True, check=False,
+                                      env={**os.environ, "NCCL_NET_PLUGIN": str(PLUGIN), "LD_DEBUG": "files"})
+                self.assertEqual(f"calling init: {PLUGIN}" in done.stderr, is_loaded)
+
+
 if __name__ == "__main__":
     BEELINE, SOFTNIC = sys.argv[1:3]
+    PLUGIN = pathlib.Path(sys.argv[3]).resolve()
     unittest.main(argv=sys.argv[:1])

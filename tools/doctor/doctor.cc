@@ -10,6 +10,7 @@
 #include "tools/cli/exit_status.h"
 #include "tools/cli/output_file.h"
 #include "tools/doctor/compare.h"
+#include "tools/doctor/loaded_plugin.h"
 #include "tools/doctor/record.h"
 #include "tools/doctor/recorded_host.h"
 #include "tools/doctor/report.h"
@@ -34,7 +35,8 @@ int look_at_this_host(const Options& options) {
   const Environ environ = Environ::of_process();
   const Tree tree = this_tree(environ);
   CounterWatch watch(tree, options.seconds);
-  const checks::Host host = checks::read_host(tree, environ, this_verbs(environ));
+  checks::Host host = checks::read_host(tree, environ, this_verbs(environ));
+  host.plugins = load_plugins(host.environ);
   return write(options, host_name(), checks::check_host(host, watch.finish()));
 }
 
@@ -44,8 +46,9 @@ auto with_recorded_host(const std::string& path, Take&& take)
     -> Outcome<decltype(take(std::declval<const checks::Host&>(), std::vector<Finding>()))> {
   const RecordedHost recorded = BL_TRY(open_recorded_host(path));
   const Tree& tree = recorded.tree();
-  const checks::Host host =
+  checks::Host host =
       checks::read_host(tree, recorded.environ(), checks::parse_verbs(tree.read(kVerbs).text));
+  host.plugins = checks::parse_plugins(tree.read(kPlugins).text);
   const CounterSamples samples = {.first = checks::read_counters(tree),
                                   .second = checks::read_counters(tree, kSecondReading)};
   return take(host, checks::check_host(host, samples));
@@ -86,8 +89,8 @@ int record(const Options& options) {
   const Environ environ = Environ::of_process();
   const Tree tree = this_tree(environ);
   CounterWatch watch(tree, options.seconds);
-  const std::string text =
-      record_of(tree, environ, this_verbs(environ), watch.finish(), options.with_addresses);
+  const std::string text = record_of(tree, environ, this_verbs(environ), load_plugins(environ),
+                                     watch.finish(), options.with_addresses);
   const Outcome<void> written = tools::write_output(options.record, text);
   if (!written) return tools::print_error(written.error());
   if (options.record == tools::kStdout) return 0;

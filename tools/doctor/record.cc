@@ -233,7 +233,8 @@ class Recorder {
 }  // namespace
 
 std::string record_of(const Tree& tree, const Environ& environ, const checks::VerbsView& verbs,
-                      const checks::CounterSamples& counters, bool with_addresses) {
+                      const checks::PluginView& plugins, const checks::CounterSamples& counters,
+                      bool with_addresses) {
   Recorder recorder(tree, with_addresses);
   // As they were before the second reading, and not as they are now.
   for (const auto& [path, value] : counters.first) recorder.add_counter(path, value);
@@ -252,6 +253,7 @@ std::string record_of(const Tree& tree, const Environ& environ, const checks::Ve
   }
   recorder.add_text(kEnvironment, variables);
   recorder.add_text(kVerbs, to_text(verbs));
+  recorder.add_text(kPlugins, to_text(plugins, with_addresses));
   for (const auto& [path, value] : counters.second) {
     recorder.add_text(kSecondReading + path, std::to_string(value) + "\n");
   }

@@ -9,6 +9,7 @@
 
 #include <string>
 
+#include "plugin/checks/plugin_view.h"
 #include "plugin/checks/port_counters.h"
 #include "plugin/checks/tree.h"
 #include "plugin/checks/verbs_view.h"
@@ -22,11 +23,13 @@ inline constexpr const char* kSecondReading = "/later";
 inline constexpr const char* kEnvironment = "/environment";
 // The devices as libibverbs shows them (verbs_view.h).
 inline constexpr const char* kVerbs = "/verbs";
+// The plugins that NCCL would load (plugin_view.h).
+inline constexpr const char* kPlugins = "/plugins";
 
 // Without addresses, those of the network are replaced by others that are in the same relations:
 // equal ones stay equal, a subnet stays a subnet.
 std::string record_of(const checks::Tree& tree, const Environ& environ,
-                      const checks::VerbsView& verbs, const checks::CounterSamples& counters,
-                      bool with_addresses);
+                      const checks::VerbsView& verbs, const checks::PluginView& plugins,
+                      const checks::CounterSamples& counters, bool with_addresses);
 
 }  // namespace beeline::doctor

@@ -37,7 +37,7 @@ Outcome<Library> open_library(const std::string& plugin) {
     const std::string file = "libnccl-net-" + plugin + ".so";
     if (void* const handle = attempt(file)) return Library{handle, file};
   }
-  return fail(fmt::format("cannot load the plugin {}: {}. Name a file with --plugin", plugin,
+  return fail(fmt::format("cannot load the plugin {}: {}. Name the file with its folder", plugin,
                           fmt::join(reasons, "; ")));
 }
 

@@ -9,7 +9,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/../guest/rdma.sh"
 
 beeline=$1 plugin=$2
 report=/run/doctor.json
-export NCCL_NET_PLUGIN=beeline
+export NCCL_NET_PLUGIN=$plugin
 
 one_cable() { load_rxe && plug_in 1 && rdma_device rxe a1 b1; }
 

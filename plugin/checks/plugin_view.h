@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What happens if NCCL loads its plugins on this host. A program that can load plugins finds it
+// out; a record keeps it, since to load a plugin runs its code.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace beeline::checks {
+
+// A plugin that NCCL tries, in its order.
+struct PluginTry {
+  std::string name = {};   // as NCCL_NET_PLUGIN has it
+  std::string error = {};  // why it cannot be loaded; empty: it can
+  std::string net = {};    // "Beeline": the name of its network
+  std::string file = {};   // that the loader has found
+  bool is_other = false;   // that file is not the plugin that was installed with this program
+};
+
+struct PluginView {
+  std::vector<PluginTry> tries = {};
+  std::string own_folder = {};  // with the plugin that was installed with this program
+};
+
+// The lines of a record, and back. Nothing if there are none. Without paths, these are replaced.
+std::string to_text(const PluginView& view, bool with_paths);
+std::optional<PluginView> parse_plugins(const std::string& text);
+
+}  // namespace beeline::checks
