@@ -2,9 +2,11 @@
 #include <algorithm>
 #include <charconv>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "plugin/checks/all_checks.h"
+#include "plugin/checks/rails.h"
 #include "plugin/checks/words.h"
 
 namespace beeline::checks {
@@ -13,28 +15,33 @@ namespace {
 constexpr const char* kIpv4 = "/proc/sys/net/ipv4/conf/";
 constexpr std::string_view kLinkLocalRoute = "0000FEA9";  // 169.254.0.0
 
-void check_table(const RdmaDevice& device, const Port& port, Findings& found) {
+// `severity`: in place of the table's, for NICs that jobs need not reach others over.
+void check_table(const RdmaDevice& device, const Port& port, std::optional<Severity> severity,
+                 Findings& found) {
   const std::string name = label(device, port);
   const std::string path = port.folder + "/gids";
   if (port.gids.empty()) {
     return found.add("gid-missing",
                      {.subject = name,
                       .fact = name + " has no address that this process can see",
-                      .source = path},
+                      .source = path,
+                      .severity = severity},
                      {{"netdev", port.netdev}});
   }
   if (std::ranges::none_of(port.gids, &GidRow::is_v2)) {
     return found.add("gid-only-v1",
                      {.subject = name,
                       .fact = "all addresses of " + name + " are of RoCE v1",
-                      .source = port.folder + "/gid_attrs/types"},
+                      .source = port.folder + "/gid_attrs/types",
+                      .severity = severity},
                      {{"device", device.name}, {"port", std::to_string(port.number)}});
   }
   if (std::ranges::all_of(port.gids, &GidRow::is_link_local)) {
     found.add("gid-only-link-local",
               {.subject = name,
                .fact = name + " has only link-local addresses: " + address_text(port.gids.front()),
-               .source = path},
+               .source = path,
+               .severity = severity},
               {{"netdev", port.netdev}});
   }
 }
@@ -49,7 +56,7 @@ std::string why_unusable(const Port& port, int index) {
 }
 
 void check_chosen_index(const Host& host, const RdmaDevice& device, const Port& port,
-                        Findings& found) {
+                        std::optional<Severity> severity, Findings& found) {
   const auto text = host.environ.get("NCCL_IB_GID_INDEX");
   int index = -1;
   if (!text ||
@@ -69,7 +76,8 @@ void check_chosen_index(const Host& host, const RdmaDevice& device, const Port& 
   found.add("gid-index-unusable", {.subject = name,
                                    .fact = "NCCL_IB_GID_INDEX=" + std::string(*text) +
                                            ": that entry of " + name + " " + why + usable,
-                                   .source = port.folder + "/gids/" + std::to_string(index)});
+                                   .source = port.folder + "/gids/" + std::to_string(index),
+                                   .severity = severity});
 }
 
 // The connected networks of each interface: "0001A8C0/00FFFFFF", as the kernel writes them.
@@ -150,12 +158,15 @@ void check_bond(const Tree& tree, const std::string& bond, Findings& found) {
 }  // namespace
 
 void check_gids(const Host& host, Findings& found) {
+  const std::set<std::string> rails = rails_of(host);
   for (const RdmaDevice& device : host.devices) {
     if (device.is_iwarp) continue;
     for (const Port& port : device.ports) {
       if (!port.is_wanted || !port.is_active() || !port.is_ethernet) continue;
-      check_table(device, port, found);
-      check_chosen_index(host, device, port, found);
+      std::optional<Severity> severity;
+      if (!rails.contains(device.name)) severity = Severity::kNote;
+      check_table(device, port, severity, found);
+      check_chosen_index(host, device, port, severity, found);
     }
   }
 }

@@ -14,7 +14,9 @@ constexpr std::uint64_t kSmallWindow = std::uint64_t{256} << 20;
 constexpr std::pair<int, int> kDmabufKernel{5, 12};
 
 bool has_peer_memory(const Tree& tree) {
-  return tree.has("/sys/module/nvidia_peermem") || tree.has("/sys/kernel/mm/memory_peers/nv_mem") ||
+  // nv_peer_mem is the name of nvidia_peermem before driver 470.
+  return tree.has("/sys/module/nvidia_peermem") || tree.has("/sys/module/nv_peer_mem") ||
+         tree.has("/sys/kernel/mm/memory_peers/nv_mem") ||
          tree.has("/sys/kernel/mm/memory_peers/nv_mem_nc");
 }
 

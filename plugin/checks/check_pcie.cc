@@ -4,6 +4,7 @@
 #include <set>
 
 #include "plugin/checks/all_checks.h"
+#include "plugin/checks/rails.h"
 #include "plugin/checks/words.h"
 #include "topology/findings.h"
 
@@ -125,6 +126,15 @@ void check_topology(const Host& host, Findings& found) {
                                            .source = "/sys/bus/pci/devices"});
   }
   const Graph& graph = *host.graph;
+  const LostNics lost = lost_nics(host).value_or(LostNics{});
+  if (!lost.gpus.empty()) {
+    found.add("gpu-without-nic",
+              {.subject = shown(lost.gpus),
+               .fact = shown(lost.gpus) + (lost.gpus.size() == 1 ? " has" : " have") +
+                       " no NIC nearby, but " + std::to_string(lost.others) +
+                       " other GPUs have one (" + lost.model + ")",
+               .source = std::string(kFunctions)});
+  }
   for (const topology::Finding& finding :
        topology::findings(graph, {.nics = wanted_nics(host, graph)})) {
     const std::string_view id = id_of(finding.kind);
@@ -136,6 +146,8 @@ void check_topology(const Host& host, Findings& found) {
     }
     const bool is_device = finding.device != kNoNode;
     const std::string name = is_device ? label(graph[finding.device]) : std::string();
+    // Said above, with the cause.
+    if (finding.kind == topology::FindingKind::kFarNic && lost.gpus.contains(name)) continue;
     const std::string pci = is_device ? address(graph[finding.device]) : std::string();
     found.add(id,
               {.subject = name,

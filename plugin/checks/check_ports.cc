@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "plugin/checks/all_checks.h"
+#include "plugin/checks/rails.h"
+#include "plugin/checks/words.h"
 #include "topology/read/sysfs_text.h"
 
 namespace beeline::checks {
@@ -34,9 +37,17 @@ bool has_active_sibling(const Host& host, const RdmaDevice& device) {
   });
 }
 
-void check_state(const Host& host, const RdmaDevice& device, const Port& port, Findings& found) {
-  if (port.is_active() || port.state.empty()) return;
+void check_state(const Host& host, const RdmaDevice& device, const Port& port, bool is_rail,
+                 Findings& found) {
+  if (port.is_active()) return;
   const std::string name = label(device, port);
+  if (port.state.empty()) {
+    return found.add_unknown("port-not-active",
+                             {.subject = name,
+                              .fact = "the state of " + name + " cannot be read: " +
+                                      host.tree.read(port.folder + "/state").error,
+                              .source = port.folder + "/state"});
+  }
   const bool has_link = port.phys_state.starts_with("5:");
   Seen seen = {.subject = name,
                .fact = name + " is " + after_colon(port.state) +
@@ -46,7 +57,7 @@ void check_state(const Host& host, const RdmaDevice& device, const Port& port, F
     return found.add("no-subnet-manager", std::move(seen));
   }
   if (port.phys_state.starts_with("3:")) seen.fix = "the port is switched off: switch it on";
-  if (has_active_sibling(host, device)) seen.severity = Severity::kNote;
+  if (!is_rail || has_active_sibling(host, device)) seen.severity = Severity::kNote;
   found.add("port-not-active", std::move(seen), {{"netdev", port.netdev}});
 }
 
@@ -61,12 +72,14 @@ void check_losses(const Host& host, const RdmaDevice& device, const Port& port, 
                                 .source = path});
 }
 
-// Devices of one model on one kind of link should have one speed.
-void check_speeds(const Host& host, Findings& found) {
+// Devices of one model on one kind of link should have one speed. If the name of the board is not
+// known, NICs for other traffic may be another model with the same chip.
+void check_speeds(const Host& host, const std::set<std::string>& rails, Findings& found) {
   std::map<std::string, std::uint32_t> fastest;
-  const auto each_port = [&host](auto&& take) {
+  const auto each_port = [&host, &rails](auto&& take) {
     for (const RdmaDevice& device : host.devices) {
       if (device.is_soft() || device.model.empty()) continue;
+      if (device.board.empty() && !rails.contains(device.name)) continue;
       const std::string model = device.kind();
       for (const Port& port : device.ports) {
         if (port.is_wanted && port.is_active() && port.speed_mbps != 0) {
@@ -101,52 +114,59 @@ int payload_of(int mtu) noexcept {
 }  // namespace
 
 void check_ports(const Host& host, Findings& found) {
+  const std::set<std::string> rails = rails_of(host);
+  bool is_state_known = true;
   for (const RdmaDevice& device : host.devices) {
     for (const Port& port : device.ports) {
+      is_state_known = is_state_known && !port.state.empty();
       if (!port.is_wanted) continue;
-      check_state(host, device, port, found);
+      check_state(host, device, port, rails.contains(device.name), found);
       check_losses(host, device, port, found);
     }
   }
-  check_speeds(host, found);
-  if (!host.devices.empty() && !host.has_active_port()) {
+  check_speeds(host, rails, found);
+  if (!host.devices.empty() && !host.has_active_port() && is_state_known) {
     found.add("no-active-port", {.fact = "no port of this host is active",
                                  .source = "/sys/class/infiniband/*/ports/*/state"});
   }
 }
 
 void check_mtus(const Host& host, Findings& found) {
-  const auto is_judged = [](const Port& port) {
-    return port.is_wanted && port.is_active() && port.is_ethernet && port.mtu != 0;
+  const std::set<std::string> rails = rails_of(host);
+  const auto is_judged = [](const RdmaDevice& device, const Port& port) {
+    return port.is_wanted && port.is_active() && port.is_ethernet && port.mtu != 0 &&
+           !device.is_iwarp;
   };
   int largest = 0;
-  int mtu_of_largest = 0;
+  std::string others;  // the NICs for other traffic with a small MTU
   for (const RdmaDevice& device : host.devices) {
     for (const Port& port : device.ports) {
-      if (!is_judged(port) || payload_of(port.mtu) <= largest) continue;
-      largest = payload_of(port.mtu);
-      mtu_of_largest = port.mtu;
+      if (!is_judged(device, port)) continue;
+      if (rails.contains(device.name)) {
+        largest = std::max(largest, payload_of(port.mtu));
+      } else if (payload_of(port.mtu) < kFullPayload) {
+        append_item(others, device.name, ",");
+      }
     }
   }
+  const bool is_chosen = host.environ.get("BEELINE_HCA") || host.environ.get("NCCL_IB_HCA");
   for (const RdmaDevice& device : host.devices) {
-    if (device.is_iwarp) continue;
     for (const Port& port : device.ports) {
       const int payload = payload_of(port.mtu);
-      if (!is_judged(port) || payload == kFullPayload) continue;
+      if (!is_judged(device, port) || payload == kFullPayload) continue;
       const std::string name = label(device, port);
-      const std::string has = "the MTU of " + port.netdev + " (" + name + ") is " +
-                              std::to_string(port.mtu) + ", so an RDMA packet carries " +
-                              std::to_string(payload) + " bytes";
-      const std::string path = "/sys/class/net/" + port.netdev + "/mtu";
-      if (payload == largest) {
-        found.add("mtu-small", {.subject = name, .fact = has, .source = path},
-                  {{"netdev", port.netdev}});
+      Seen seen = {.subject = name,
+                   .fact = "the MTU of " + port.netdev + " (" + name + ") is " +
+                           std::to_string(port.mtu) + ", so an RDMA packet carries " +
+                           std::to_string(payload) + " bytes",
+                   .source = "/sys/class/net/" + port.netdev + "/mtu"};
+      if (!rails.contains(device.name)) {
+        found.add("nic-for-other-traffic", std::move(seen), {{"devices", is_chosen ? "" : others}});
+      } else if (payload == largest) {
+        found.add("mtu-small", std::move(seen));
       } else {
-        found.add("mtu-differs",
-                  {.subject = name,
-                   .fact = has + ", but over another RDMA interface " + std::to_string(largest),
-                   .source = path},
-                  {{"netdev", port.netdev}, {"mtu", std::to_string(mtu_of_largest)}});
+        seen.fact += ", but over another RDMA interface " + std::to_string(largest);
+        found.add("mtu-differs", std::move(seen));
       }
     }
   }

@@ -117,18 +117,28 @@ constexpr std::array kTable = {
          .title = "The MTU of an interface is too small for RDMA packets of 4096 bytes",
          .why = "RoCE packets carry half of what they could or less, and each costs the same as a "
                 "full one",
-         .fix = "the switch ports and the other hosts need the same MTU. Do not do this on an "
-                "interface that other traffic uses with a smaller MTU: exclude its NIC instead "
-                "(NCCL_IB_HCA)",
-         .command = "ip link set {netdev} mtu 9000"},
+         .fix =
+             "give the switch ports, the interface and the other hosts the same larger MTU, such "
+             "as 9000. Where a switch port keeps the smaller one, this cuts the host off: exclude "
+             "the NIC of an interface that other traffic uses instead (NCCL_IB_HCA)",
+         .command = ""},
     Kind{.id = "mtu-differs",
          .area = kPorts,
          .title = "An interface has a smaller MTU than the other RDMA interfaces",
          .why = "its packets carry less than those of the other rails; if only a switch port has "
                 "the smaller MTU, large packets are lost while small ones pass",
-         .fix = "the switch ports and the other hosts need the same MTU. If the NIC is for other "
-                "traffic, exclude it instead (NCCL_IB_HCA)",
-         .command = "ip link set {netdev} mtu {mtu}"},
+         .fix = "give the switch port, the interface and the other hosts the MTU of the other "
+                "interfaces. Where the switch port keeps the smaller one, this cuts the host off: "
+                "if the NIC is for other traffic, exclude it instead (NCCL_IB_HCA)",
+         .command = ""},
+    Kind{
+        .id = "nic-for-other-traffic",
+        .area = kPorts,
+        .severity = kNote,
+        .title = "A NIC with a small MTU seems to be for the management or the storage of the host",
+        .why = "NCCL may use it as well, for example beside or in place of a faster one",
+        .fix = "exclude it from jobs; leave its MTU as it is. If NCCL_IB_HCA is set, change that",
+        .command = "export NCCL_IB_HCA='^={devices}'"},
     Kind{.id = "link-lost-often",
          .area = kPorts,
          .title = "A port has lost its link several times since its counter was reset",
@@ -223,6 +233,16 @@ constexpr std::array kTable = {
          .why = "NCCL does not use GPUDirect over that distance by default",
          .fix = "",
          .command = "beeline topo"},
+    Kind{.id = "gpu-without-nic",
+         .area = kPcie,
+         .title = "A GPU has no NIC of its own, unlike the others of its model",
+         .why =
+             "an adapter that has failed is gone from the PCI bus; the GPU then shares a NIC that "
+             "is farther away, and each collective waits for it",
+         .fix =
+             "look for the adapter (dmesg, the firmware's log of the host), and reseat or replace "
+             "it. If the host is built so, nothing is wrong",
+         .command = "lspci -tv"},
     Kind{.id = "slow-near-nic",
          .area = kPcie,
          .severity = kNote,

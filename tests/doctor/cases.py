@@ -32,6 +32,93 @@ def healthy_with_eight_rails(_host):
     return []
 
 
+# --- machines that people have, and settings that are usual there: no failure and no warning ---
+
+def machine(name, build, *notes, change=lambda host: None, **options):
+    def make(host):
+        host.tree = hosts.machine(build, **options).tree
+        change(host)
+        return list(notes)
+    CASES["healthy: " + name] = (make, {"pairs": 0})
+
+
+def ipv6_only(n):
+    return ((f"fe80:0000:0000:0000:0000:00ff:fe00:{n:04x}", ""), (hosts.IPV6.format(n=n), ""))
+
+
+def in_a_vlan(n):
+    return (*ipv6_only(n), (f"0000:0000:0000:0000:0000:ffff:0a01:{n:02x}05", ".100"))
+
+
+def legacy_peer_memory(host):
+    closed_driver(host)
+    host.drop("/sys/module/nvidia_peermem")
+    host.put("/sys/module/nv_peer_mem/version", "1.2-0")
+    host.put("/proc/sys/kernel/osrelease", "4.18.0-305.el8.x86_64")
+
+
+def only_dma_bufs(host):
+    host.drop("/sys/module/nvidia_peermem")
+
+
+def amd(host):
+    host.drop("/proc/driver/nvidia")
+    host.drop("/sys/module/nvidia_peermem")
+
+
+def arm(host):
+    host.put("/proc/cpuinfo", "processor\t: 0\nFeatures\t: fp asimd\nCPU implementer\t: 0x41")
+
+
+def bonds(host):
+    for n in range(4):
+        bond(host, "IEEE 802.3ad Dynamic link aggregation", "layer3+4 (1)", n)
+    host.environment("NCCL_IB_QPS_PER_CONNECTION=2")
+
+
+def virtual(host):
+    host.put("/proc/cpuinfo", "vendor_id\t: GenuineIntel\nflags\t\t: fpu vme lm hypervisor")
+    host.environment("NCCL_TOPO_FILE=/opt/microsoft/ndv5-topo.xml", "NCCL_SOCKET_IFNAME=eno1")
+
+
+def second_ports_without_a_cable(host):
+    for n in (8, 9):
+        host.port(n, "state", "1: DOWN")
+        host.port(n, "phys_state", "3: Disabled")
+
+
+ROCE = {"layer": "Ethernet"}
+IDLE = {"now": "2.5 GT/s PCIe"}
+IN_BAND_NOTE = ("nic-for-other-traffic", NOTE, "mlx5_8 port 1")
+machine("DGX H100, InfiniBand", hosts.dgx_h100)
+machine("DGX H100, boards not readable", hosts.dgx_h100, board="")
+machine("DGX H100, storage without cables", hosts.dgx_h100, *(("port-not-active", NOTE, f"mlx5_{n} port 1") for n in (8, 9)),
+        change=second_ports_without_a_cable)
+machine("DGX H100, idle GPUs", hosts.dgx_h100, gpu=IDLE)
+machine("HGX, RoCE", hosts.rails, **ROCE)
+machine("HGX, InfiniBand, in-band Ethernet", hosts.with_in_band, IN_BAND_NOTE)
+machine("HGX, RoCE, in-band Ethernet", hosts.with_in_band, IN_BAND_NOTE, **ROCE)
+machine("HGX, RoCE, in-band Ethernet in a bridge", hosts.with_in_band, IN_BAND_NOTE,
+        ("gid-only-link-local", NOTE, "mlx5_8 port 1"), change=lambda host: drop_gids(host, 8, (2, 3)), **ROCE)
+machine("HGX, RoCE, IPv6 only", hosts.rails, addresses=ipv6_only, **ROCE)
+machine("HGX, RoCE, VLAN", hosts.rails, addresses=in_a_vlan, **ROCE)
+machine("HGX, RoCE, bonds", hosts.rails, nics=4, change=bonds, **ROCE)
+machine("HGX, RoCE, MTU 4200", hosts.rails, mtu=4200, **ROCE)
+machine("HGX, legacy nv_peer_mem", hosts.rails, change=legacy_peer_memory)
+machine("HGX, dma-bufs only", hosts.rails, change=only_dma_bufs)
+machine("HGX, 4 nodes for each socket", hosts.rails, nodes=8)
+machine("MI300X, bnxt", hosts.mi300x, change=amd)
+machine("Grace, DMA-FQ", hosts.grace, *(("far-nic", NOTE, f"GPU {n:04x}:01:00.0") for n in (1, 3, 5, 7)), change=arm)
+machine("workstation", hosts.workstation, *(("far-nic", NOTE, f"GPU {n:04x}:01:00.0") for n in (1, 2)), nodes=1, sockets_of=1)
+machine("virtual machine of Azure", hosts.azure, ("nic-for-other-traffic", NOTE, "mlx5_an0 port 1"), change=virtual)
+machine("Oracle, 16 ports", hosts.oci, change=lambda host: host.environment("NCCL_IB_TC=41", "NCCL_IB_TIMEOUT=16"))
+machine("8 GPUs, 4 NICs", hosts.rails, nics=4)
+machine("4 A100, 4 NICs", hosts.rails, gpus=4, nics=4, rate=hosts.HDR, model="MT4123")
+machine("4 A100, 2 NICs", hosts.rails, gpus=4, nics=2, rate=hosts.HDR, model="MT4123", **ROCE)
+machine("8 GPUs, 1 NIC", hosts.one_for_all,
+        *(("far-nic", NOTE, f"GPU {domain:04x}:{0x10 + port:02x}:00.0") for domain in (1, 2) for port in range(4)))
+
+
 # --- devices ---
 
 @case()
@@ -226,6 +313,13 @@ def counters_read_once(host):
     return [("port-errors", UNKNOWN, "")]
 
 
+@case()
+def state_of_a_port_not_readable(host):
+    for n in range(2):
+        host.refuse(f"/sys/class/infiniband/mlx5_{n}/ports/1/state")
+    return [("port-not-active", UNKNOWN, f"mlx5_{n} port 1") for n in range(2)]
+
+
 # --- addresses ---
 
 def drop_gids(host, nic, indices):
@@ -301,11 +395,12 @@ def link_local_routes_on_each_interface(host):
     return []
 
 
-def bond(host, mode, policy):
-    host.put("/proc/net/bonding/bond0", f"Bonding Mode: {mode}\nTransmit Hash Policy: {policy}\nMII Status: up")
+def bond(host, mode, policy, nic=0):
+    name = f"bond{nic}"
+    host.put(f"/proc/net/bonding/{name}", f"Bonding Mode: {mode}\nTransmit Hash Policy: {policy}\nMII Status: up")
     for n in range(4):
-        host.port(0, f"gid_attrs/ndevs/{n}", "bond0")
-    host.put("/sys/class/net/bond0/mtu", 9000)
+        host.port(nic, f"gid_attrs/ndevs/{n}", name)
+    host.put(f"/sys/class/net/{name}/mtu", 9000)
 
 
 @case()
@@ -368,6 +463,12 @@ def small_bar(host):
     return [("gpu-window-small", WARNING, "GPU 0000:33:00.0")]
 
 
+@case()
+def legacy_peer_memory_module(host):
+    legacy_peer_memory(host)
+    return []
+
+
 # --- PCIe ---
 
 @case()
@@ -428,6 +529,42 @@ def numa_node_not_known(host):
 def virtual_function_beside_the_physical_one(host):
     host.function(hosts.nic_address(1), "physfn", {"@link": "../../../../pci0000:10/" + hosts.nic_address(0)})
     return [("virtual-and-physical", NOTE, "mlx5_0")]
+
+
+def lose_adapter(host, n, function):
+    host.drop(f"/sys/class/infiniband/mlx5_{n}")
+    host.drop(f"/sys/class/infiniband_verbs/uverbs{n}")
+    host.drop(f"/sys/bus/pci/devices/{function}")
+    host.drop(f"/dev/infiniband/uverbs{n}")
+    host.verbs(*(line for line in host.tree["verbs"].splitlines() if f"mlx5_{n}" not in line))
+
+
+@case(pairs=8, is_infiniband=True)
+def one_adapter_of_eight_is_gone(host):
+    lose_adapter(host, 3, hosts.nic_address(3))
+    return [("gpu-without-nic", WARNING, "GPU 0000:73:00.0")]
+
+
+@case(pairs=8, is_infiniband=True)
+def one_adapter_of_eight_is_excluded(host):
+    host.environment("NCCL_IB_HCA=^=mlx5_3")
+    return [("far-nic", NOTE, "GPU 0000:73:00.0")]
+
+
+@case(pairs=0)
+def adapter_of_two_gpus_is_gone(host):
+    host.tree = hosts.machine(hosts.rails, nics=4).tree
+    lose_adapter(host, 2, "0003:12:00.0")
+    return [("gpu-without-nic", WARNING, "GPU 0003:10:00.0, GPU 0003:11:00.0")]
+
+
+@case(pairs=8)
+def half_of_the_gpus_have_no_adapter(host):
+    """As in a machine that is built so."""
+    for n in range(4):
+        lose_adapter(host, n, hosts.nic_address(n))
+        host.drop(f"/sys/class/net/eth{n}")
+    return [("far-nic", NOTE, f"GPU {hosts.gpu_address(n)}") for n in range(4)]
 
 
 # --- limits ---

@@ -97,7 +97,10 @@ class Doctor(unittest.TestCase):
                 ("job_that_needs_a_plugin_that_is_not_named", "plugin-not-named", "the job will not start",
                  "export NCCL_NET_PLUGIN=beeline"),
                 ("plugin_that_the_loader_does_not_find", "plugin-not-found", "cannot open shared object file",
-                 "export LD_LIBRARY_PATH=/opt/beeline/lib:$LD_LIBRARY_PATH")):
+                 "export LD_LIBRARY_PATH=/opt/beeline/lib:$LD_LIBRARY_PATH"),
+                ("healthy: HGX, RoCE, in-band Ethernet", "nic-for-other-traffic", "ens0f0 (mlx5_8 port 1) is 1500",
+                 "export NCCL_IB_HCA='^=mlx5_8'"),
+                ("one_adapter_of_eight_is_gone", "gpu-without-nic", "but 7 other GPUs have one (MT4129)", "lspci -tv")):
             with self.subTest(case=name):
                 _, report, _ = examined(name)
                 [finding] = [finding for finding in report["findings"] if finding["id"] == id_]

@@ -75,8 +75,9 @@ Card card_of(const Host& host) {
   card.emplace_back("GPUs", std::to_string(host.gpus.size()));
   card.emplace_back("kernel", host.tree.line("/proc/sys/kernel/osrelease"));
   card.emplace_back("NVIDIA's driver", host.tree.line("/proc/driver/nvidia/version"));
-  card.emplace_back("peer-memory module",
-                    host.tree.has("/sys/module/nvidia_peermem") ? "loaded" : "not loaded");
+  const bool has_peer_memory =
+      host.tree.has("/sys/module/nvidia_peermem") || host.tree.has("/sys/module/nv_peer_mem");
+  card.emplace_back("peer-memory module", has_peer_memory ? "loaded" : "not loaded");
   card.emplace_back("locked memory", locked_memory(host.tree));
   for (const RdmaDevice& device : host.devices) add_device(card, host, device);
   for (const Environ::Variable& variable : host.environ.variables()) {

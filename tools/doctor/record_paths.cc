@@ -85,6 +85,7 @@ constexpr std::array kPaths = {
     "/sys/devices/system/node/node*/cpulist",
     "/sys/kernel/mm/memory_peers/*/version",
     "/sys/module/ib_core/parameters/netns_mode",
+    "/sys/module/nv_peer_mem/version",
     "/sys/module/nvidia_peermem/version",
     "/usr/lib/aarch64-linux-gnu/libnccl.so.2",
     "/usr/lib/x86_64-linux-gnu/libnccl.so.2",
