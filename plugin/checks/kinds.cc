@@ -79,9 +79,9 @@ constexpr std::array kTable = {
          .severity = kNote,
          .title = "A device runs iWARP",
          .why = "Beeline uses it through librdmacm; NCCL's own transport cannot",
-         .fix = "an Intel E810 is faster with RoCE v2",
-         .command = "devlink dev param set pci/{pci} name enable_iwarp value false cmode runtime "
-                    "&& devlink dev param set pci/{pci} name enable_roce value true cmode runtime"},
+         .fix = "an Intel E810 is faster with RoCE v2: set its devlink parameters enable_iwarp to "
+                "false and enable_roce to true, when nothing else uses iWARP on it (NFS, iSER)",
+         .command = ""},
 
     Kind{.id = "no-active-port",
          .area = kPorts,
@@ -187,10 +187,10 @@ constexpr std::array kTable = {
                   "them on each",
          .why = "packets for one NIC arrive at another, and connections fail or use one NIC only",
          .fix =
-             "or give each rail a subnet of its own; put the settings into /etc/sysctl.d to keep "
-             "them",
-         .command = "sysctl -w net.ipv4.conf.all.arp_ignore=1 net.ipv4.conf.all.arp_announce=2 "
-                    "net.ipv4.conf.all.rp_filter=2"},
+             "give each rail a subnet of its own, or set arp_ignore=1, arp_announce=2 and "
+             "rp_filter=2 below net.ipv4.conf for each of these interfaces, in /etc/sysctl.d. Set "
+             "for all interfaces, they may cut the host off, if it has addresses on loopback",
+         .command = ""},
     Kind{.id = "bond-uses-one-port",
          .area = kAddresses,
          .title = "A bond of two ports carries the traffic of a connection on one of them",
@@ -269,9 +269,9 @@ constexpr std::array kTable = {
          .area = kPcie,
          .title = "The IOMMU translates the addresses of a device",
          .why = "transfers between GPU and NIC take the way through the processor, or are refused",
-         .fix = "boot with iommu=pt; on RHEL: grubby --update-kernel=ALL --args=iommu=pt",
-         .command =
-             "sed -i 's/^GRUB_CMDLINE_LINUX=\"/&iommu=pt /' /etc/default/grub && update-grub"},
+         .fix = "boot with iommu=pt: add it to GRUB_CMDLINE_LINUX in /etc/default/grub and call "
+                "update-grub; on RHEL: grubby --update-kernel=ALL --args=iommu=pt",
+         .command = "cat /proc/cmdline"},
     Kind{.id = "numa-unknown",
          .area = kPcie,
          .severity = kNote,
@@ -285,7 +285,7 @@ constexpr std::array kTable = {
          .title = "NICs are visible as physical and as virtual functions",
          .why = "both share one port, and NCCL takes them for two NICs",
          .fix = "use the ones or the others",
-         .command = "export NCCL_IB_HCA=^={devices}"},
+         .command = "export NCCL_IB_HCA='^={devices}'"},
 
     Kind{.id = "memlock-low",
          .area = kLimits,

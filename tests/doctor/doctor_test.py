@@ -208,6 +208,13 @@ class Doctor(unittest.TestCase):
 
 
 class Pages(unittest.TestCase):
+    def test_no_command_may_cut_a_host_off_from_its_network(self):
+        rows = [line.split(" | ") for line in doctor("--list")[1].splitlines() if line.startswith("| `")]
+        commands = [row[2].split("`")[1] for row in rows if row[2].startswith("`")]
+        self.assertGreater(len(commands), 30)
+        for command in commands:
+            self.assertNotRegex(command, r"ip .*\b(mtu|down|delete|flush)\b|net\.ipv[46]|devlink|reboot|rmmod|modprobe -r|grub")
+
     def test_each_kind_of_finding_has_a_case(self):
         status, text, _ = doctor("--list")
         self.assertEqual(status, 0)
