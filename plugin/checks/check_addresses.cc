@@ -100,6 +100,28 @@ std::map<std::string, std::set<std::string>> interfaces_by_subnet(const Host& ho
   return subnets;
 }
 
+// The interfaces with each address that is not link-local. Two devices of a bond have one
+// interface.
+std::map<std::string, std::set<std::string>> interfaces_by_address(const Host& host) {
+  std::map<std::string, std::set<std::string>> interfaces;
+  for (const RdmaDevice& device : host.devices) {
+    for (const Port& port : device.ports) {
+      if (!port.is_wanted || !port.is_active() || !port.is_ethernet) continue;
+      for (const GidRow& gid : port.gids) {
+        if (gid.is_link_local() || gid.netdev.empty()) continue;
+        interfaces[address_text(gid)].insert(gid.netdev);
+      }
+    }
+  }
+  return interfaces;
+}
+
+std::string listed(const std::set<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) append_item(text, name);
+  return text;
+}
+
 // For these three the kernel uses the larger of the value for the interface and that for all.
 bool has_value(const Tree& tree, const std::string& interface, const char* name, int wanted) {
   const auto value = [&](const std::string& whose) {
@@ -172,17 +194,24 @@ void check_gids(const Host& host, Findings& found) {
 }
 
 void check_subnets(const Host& host, Findings& found) {
-  for (const auto& [subnet, interfaces] : interfaces_by_subnet(host)) {
+  std::set<std::string> doubled;
+  for (const auto& [address, interfaces] : interfaces_by_address(host)) {
     if (interfaces.size() < 2) continue;
+    doubled.insert(interfaces.begin(), interfaces.end());
+    const std::string names = listed(interfaces);
+    found.add("address-twice", {.subject = names,
+                                .fact = names + " have the same address, " + address,
+                                .source = "/sys/class/infiniband/*/ports/*/gids"});
+  }
+  for (const auto& [subnet, interfaces] : interfaces_by_subnet(host)) {
+    // Equal addresses are in one subnet: that is said above, with the cause.
+    if (interfaces.size() < 2 || std::ranges::includes(doubled, interfaces)) continue;
     if (std::ranges::all_of(interfaces, [&](const std::string& interface) {
           return answers_for_itself(host.tree, interface);
         })) {
       continue;
     }
-    std::string names;
-    for (const std::string& interface : interfaces) {
-      append_item(names, interface);
-    }
+    const std::string names = listed(interfaces);
     found.add("interfaces-share-a-subnet",
               {.subject = names,
                .fact = names + " are all in the subnet of " + dotted(subnet.substr(0, 8)),

@@ -181,6 +181,13 @@ constexpr std::array kTable = {
                 "another address in it, or none",
          .fix = "let both ends choose matching addresses",
          .command = "unset NCCL_IB_GID_INDEX"},
+    Kind{.id = "address-twice",
+         .area = kAddresses,
+         .severity = kFailure,
+         .title = "Several interfaces have the same IP address",
+         .why = "packets for one NIC arrive at another, so connections fail",
+         .fix = "give each interface an address of its own",
+         .command = "ip -brief address"},
     Kind{.id = "interfaces-share-a-subnet",
          .area = kAddresses,
          .title = "Several RDMA interfaces are in one IP subnet, and the kernel answers for all of "

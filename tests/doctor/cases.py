@@ -395,6 +395,14 @@ def link_local_routes_on_each_interface(host):
     return []
 
 
+@case()
+def one_address_on_two_interfaces(host):
+    for index in (2, 3):
+        host.port(1, f"gids/{index}", "0000:0000:0000:0000:0000:ffff:0a00:0005")
+    one_subnet(host)
+    return [("address-twice", FAILURE, "eth0, eth1")]
+
+
 def bond(host, mode, policy, nic=0):
     name = f"bond{nic}"
     host.put(f"/proc/net/bonding/{name}", f"Bonding Mode: {mode}\nTransmit Hash Policy: {policy}\nMII Status: up")
