@@ -46,6 +46,15 @@ std::pair<std::string, std::string> adapter_and_module(const Tree& tree) {
 }
 
 void find_no_device(const Host& host, Findings& found) {
+  constexpr const char* kClasses = "/sys/class";
+  if (!host.tree.has(kClasses)) {
+    return found.add(
+        "no-rdma-device",
+        {.fact = "no RDMA device can be found: /sys/class is not there, or this process "
+                 "may not read it",
+         .source = kClasses,
+         .fix = "in a container, mount /sys"});
+  }
   const auto [adapter, module] = adapter_and_module(host.tree);
   const bool has_adapter = !adapter.empty();
   found.add("no-rdma-device",

@@ -210,6 +210,12 @@ def add_function(host, n, name, value):
     host.tree["verbs"] += "device mlx5_9\n"
 
 
+@case()
+def sysfs_not_mounted(host):
+    host.tree["sys"] = {}
+    return [("no-rdma-device", FAILURE, "")]
+
+
 # --- ports ---
 
 @case(is_infiniband=True)

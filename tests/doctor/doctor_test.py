@@ -101,7 +101,8 @@ class Doctor(unittest.TestCase):
                 ("healthy: HGX, RoCE, in-band Ethernet", "nic-for-other-traffic", "ens0f0 (mlx5_8 port 1) is 1500",
                  "export NCCL_IB_HCA='^=mlx5_8'"),
                 ("one_address_on_two_interfaces", "address-twice", "the same address, 10.0.0.5", "ip -brief address"),
-                ("one_adapter_of_eight_is_gone", "gpu-without-nic", "but 7 other GPUs have one (MT4129)", "lspci -tv")):
+                ("one_adapter_of_eight_is_gone", "gpu-without-nic", "but 7 other GPUs have one (MT4129)", "lspci -tv"),
+                ("sysfs_not_mounted", "no-rdma-device", "/sys/class is not there", "")):
             with self.subTest(case=name):
                 _, report, _ = examined(name)
                 [finding] = [finding for finding in report["findings"] if finding["id"] == id_]

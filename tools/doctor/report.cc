@@ -63,6 +63,10 @@ std::string verdict(const std::vector<Finding>& findings) {
     text =
         counted(warnings, "fault") + (warnings == 1 ? " makes" : " make") + " jobs slow or fragile";
   }
+  if (text.empty() && unknown > 0) {
+    return fmt::format("nothing wrong was found, but {} could not be checked",
+                       counted(unknown, "thing"));
+  }
   if (text.empty()) text = "nothing is wrong";
   if (unknown > 0) text += fmt::format("; {} could not be checked", counted(unknown, "thing"));
   return text;
