@@ -569,6 +569,18 @@ constexpr std::array kTable = {
          .fix = "check on its host the PCIe link and the counters of its port with beeline doctor, "
                 "then its cable and its port of the switch",
          .command = ""},
+    Kind{.id = "rails-below-their-ports",
+         .area = kBetweenHosts,
+         .title = "All rails of one speed are slow, compared with their ports",
+         .why = "a collective is as slow as they are; none of them stands out, so the cause is one "
+                "that "
+                "they share",
+         .fix =
+             "look on both hosts for PCIe slots that are too narrow or old (beeline topo), the "
+             "IOMMU "
+             "and memory that is far from the NICs, and on RoCE for PFC or ECN that no switch port "
+             "has; measure one pair with beeline perf stream",
+         .command = ""},
     Kind{.id = "pair-slow",
          .area = kBetweenHosts,
          .title = "The path between two rails is slower than others",

@@ -95,6 +95,36 @@ TEST_CASE("doctor, peers: pairs are compared with others of their speed", "[tool
   CHECK(found_in(survey) == Found{{"pair-slow", "a r0 and b r1"}, {"pair-slow", "a r0 and b r2"}});
 }
 
+TEST_CASE("doctor, peers: cards that are all slow are compared with their ports", "[tools]") {
+  const auto slow_matrix = [](const std::string& model, const std::string& link) {
+    Survey survey = matrix_of(2);
+    for (SurveyedHost& host : survey.hosts) {
+      for (Rail& rail : host.rails.rails) {
+        host.examined.card.emplace_back(rail.name + ": model", model);
+        if (!link.empty()) host.examined.card.emplace_back(rail.name + ": PCIe", link);
+      }
+    }
+    for (ProbedPair& pair : survey.pairs) pair.gbytes_per_s = 3;
+    return survey;
+  };
+  const Found all_slow = {{"rails-below-their-ports", "rails of 100 Gb/s"}};
+  CHECK(found_in(slow_matrix("MT4129", "16.0 GT/s PCIe x16")) == all_slow);
+  CHECK(found_in(slow_matrix("softnic", "16.0 GT/s PCIe x16")).empty());
+  CHECK(found_in(slow_matrix("", "")).empty());  // rxe
+  Survey half = slow_matrix("MT4129", "16.0 GT/s PCIe x16");
+  for (ProbedPair& pair : half.pairs) pair.gbytes_per_s = 6;
+  CHECK(found_in(half).empty());
+  Survey one_slower = slow_matrix("MT4129", "16.0 GT/s PCIe x16");
+  pair_of(one_slower, 0, 1).gbytes_per_s = 1;
+  CHECK(found_in(one_slower) ==
+        Found{{"rails-below-their-ports", "rails of 100 Gb/s"}, {"pair-slow", "a r0 and b r1"}});
+  for (SurveyedHost& host : half.hosts) {
+    for (Rail& rail : host.rails.rails) rail.name += ":2";  // a port of a card with several
+  }
+  for (ProbedPair& pair : half.pairs) pair.gbytes_per_s = 3;
+  CHECK(found_in(half) == all_slow);
+}
+
 TEST_CASE("doctor, peers: a pair is single if neither of its rails explains it", "[tools]") {
   Survey survey = matrix_of(4);
   for (std::size_t k = 0; k < 4; ++k) pair_of(survey, 3, k).gbytes_per_s = 6;

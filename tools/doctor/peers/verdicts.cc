@@ -16,6 +16,9 @@ namespace {
 // A pair is slow below this share of the median of comparable pairs. A link that has lost half of
 // its lanes or of its speed is below it.
 constexpr double kSlow = 0.6;
+// All pairs together are slow below this share of what their ports carry. Half is left for a PCIe
+// slot of an older generation, for one connection at a time and for memory that is far away.
+constexpr double kShareOfPort = 0.4;
 constexpr double kLate = 3;
 constexpr double kLateAtLeastUs = 10;
 // A rail is slow if so many of its pairs are.
@@ -54,6 +57,23 @@ double median_of(const Survey& survey, const std::vector<std::size_t>& pairs, Va
   values.reserve(pairs.size());
   for (const std::size_t i : pairs) values.push_back(survey.pairs[i].*value);
   return median(std::move(values));
+}
+
+double gbytes_of(int mbps) { return mbps / 8e3; }
+
+// A software device (softnic, rxe, siw) reports any speed, and moves what the processor copies.
+bool is_card(const Survey& survey, const RailOfHost& rail) {
+  const SurveyedHost& host = survey.hosts[rail.host];
+  const std::string& name = host.rails.rails[rail.rail].name;
+  // Of the device, without the number of a port.
+  const std::string device = name.substr(0, name.find(':'));
+  const auto has = [&](const std::string& fact, auto&& accepts) {
+    return std::ranges::any_of(host.examined.card, [&](const auto& row) {
+      return row.first == device + ": " + fact && accepts(row.second);
+    });
+  };
+  return has("PCIe", [](const std::string&) { return true; }) &&
+         has("model", [](const std::string& model) { return model != "softnic"; });
 }
 
 // Sets of rails that reach each other, directly or through others. A rail that reaches none is a
@@ -140,6 +160,7 @@ class Judge {
     find_lost_rails(false);
     find_lost_rails(true);
     find_lost_pairs();
+    find_all_slow();
     find_slow(slow_pairs(survey_), "moves",
               [](const ProbedPair& pair) { return fmt::format("{:.2f} GB/s", pair.gbytes_per_s); });
     find_slow(late_pairs(survey_), "answers after",
@@ -245,6 +266,25 @@ class Judge {
           {.fact = fmt::format("{} of the {} pairs of rails that were tried are on networks "
                                "that do not reach each other",
                                apart, survey_.pairs.size())});
+    }
+  }
+
+  // If all are equally slow, none of them is slower than the median.
+  void find_all_slow() {
+    for (const auto& [mbps, pairs] : alike_pairs(survey_)) {
+      const double expected = gbytes_of(mbps);
+      const double usual = median_of(survey_, pairs, &ProbedPair::gbytes_per_s);
+      const bool are_cards = std::ranges::all_of(pairs, [&](std::size_t i) {
+        return is_card(survey_, survey_.pairs[i].a) && is_card(survey_, survey_.pairs[i].b);
+      });
+      if (usual >= kShareOfPort * expected || !are_cards) continue;
+      const std::string rails = fmt::format("rails of {} Gb/s", mbps / 1000);
+      findings_.add("rails-below-their-ports",
+                    {.subject = rails,
+                     .fact = fmt::format("{} move {:.2f} GB/s, the median of {} pair{}, but their "
+                                         "ports carry {:.1f} GB/s",
+                                         rails, usual, pairs.size(), pairs.size() == 1 ? "" : "s",
+                                         expected)});
     }
   }
 
