@@ -7,6 +7,7 @@
 #include "common/base/clock.h"
 #include "tests/support/catch.h"
 #include "tools/doctor/peers/coordinator.h"
+#include "tools/doctor/peers/heat_map.h"
 #include "tools/doctor/peers/tables.h"
 #include "tools/doctor/peers/verdicts.h"
 
@@ -123,6 +124,30 @@ TEST_CASE("doctor, peers: cards that are all slow are compared with their ports"
   }
   for (ProbedPair& pair : half.pairs) pair.gbytes_per_s = 3;
   CHECK(found_in(half) == all_slow);
+}
+
+TEST_CASE("doctor, peers: the headings fit into the picture of few rails", "[tools]") {
+  const std::string title =
+      "Rails between node-with-a-long-name-0001 and node-with-a-long-name-0002";
+  const std::string svg = heat_map_svg(title, tables_of(matrix_of(2)));
+  const auto number_after = [&svg](const std::string& word, std::size_t from) {
+    return std::stod(svg.substr(svg.find(word, from) + word.size()));
+  };
+  // A character of a bold font is about 0.6 times as wide as it is high.
+  const double width = number_after("width=\"", 0);
+  std::size_t headings = 0;
+  for (std::size_t at = svg.find("<text"); at != std::string::npos;
+       at = svg.find("<text", at + 1)) {
+    const std::size_t begin = svg.find('>', at) + 1;
+    const std::string style = svg.substr(at, begin - at);
+    if (style.find("bold") == std::string::npos) continue;
+    ++headings;
+    const std::string text = svg.substr(begin, svg.find('<', begin) - begin);
+    const double size = style.find("font-size") == std::string::npos ? 13 : 18;
+    INFO(text);
+    CHECK(number_after("x=\"", at) + 0.6 * size * static_cast<double>(text.size()) < width);
+  }
+  CHECK(headings == 2);
 }
 
 TEST_CASE("doctor, peers: a pair is single if neither of its rails explains it", "[tools]") {

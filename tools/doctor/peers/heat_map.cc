@@ -49,29 +49,31 @@ std::string text_at(int x, int y, const std::string& text, const char* more = ""
                      topology::escape_xml(text));
 }
 
+std::string heading_of(const PairTable& table) {
+  return table.title + "; GB/s of the slower direction, and round trip";
+}
+
 class Picture {
  public:
-  explicit Picture(const std::vector<PairTable>& tables) {
+  Picture(const std::string& title, const std::vector<PairTable>& tables) {
     std::size_t longest = 0;
+    std::size_t heading = title.size() * 3 / 2;  // its characters are larger
     std::size_t columns = 1;
     for (const PairTable& table : tables) {
       longest = std::max(longest, table.row_title.size());
       for (const std::string& row : table.rows) longest = std::max(longest, row.size());
       columns = std::max(columns, table.columns.size());
+      heading = std::max(heading, heading_of(table).size());
     }
     left_ = kMargin + static_cast<int>(longest) * kCharWidth + 16;
-    width_ = std::max(left_ + static_cast<int>(columns) * kCellWidth + kMargin, 640);
-  }
-
-  void add_title(const std::string& title) {
+    width_ = std::max({left_ + static_cast<int>(columns) * kCellWidth + kMargin,
+                       static_cast<int>(heading) * kCharWidth + 2 * kMargin, 640});
     body_ += text_at(kMargin, y_ + 24, title, R"( font-size="18" font-weight="bold")");
     y_ += kTitleHeight;
   }
 
   void add_table(const PairTable& table) {
-    body_ +=
-        text_at(kMargin, y_ + 20, table.title + "; GB/s of the slower direction, and round trip",
-                R"( font-weight="bold")");
+    body_ += text_at(kMargin, y_ + 20, heading_of(table), R"( font-weight="bold")");
     for (std::size_t c = 0; c < table.columns.size(); ++c) {
       body_ += text_at(x_of(c) + kCellWidth / 2, y_ + kHeadHeight - 8, table.columns[c],
                        R"( text-anchor="middle")");
@@ -140,8 +142,7 @@ class Picture {
 }  // namespace
 
 std::string heat_map_svg(const std::string& title, const std::vector<PairTable>& tables) {
-  Picture picture(tables);
-  picture.add_title(title);
+  Picture picture(title, tables);
   for (const PairTable& table : tables) picture.add_table(table);
   picture.add_legend();
   return picture.finish();
