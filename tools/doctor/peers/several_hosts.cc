@@ -135,12 +135,24 @@ Outcome<int> look_at_peers(const Options& options) {
   return survey_and_report(BL_TRY(launch(hosts, command)), survey, options);
 }
 
+// Which hosts they are is the user's to correct, before anything is started.
+Outcome<void> check_hosts(const Options& options) {
+  if (options.cluster.empty()) {
+    BL_TRY(hosts_of(options));
+  } else {
+    BL_TRY(place_of_this_process());
+  }
+  return {};
+}
+
 }  // namespace
 
 int look_at_several_hosts(const Options& options) {
   // A host that goes away is reported, and does not end this process.
   std::signal(SIGPIPE, SIG_IGN);
   if (options.serve) return serve_on_stdio();
+  const Outcome<void> checked = check_hosts(options);
+  if (!checked) return tools::print_error(checked.error(), tools::kUsage);
   const Outcome<int> status =
       options.cluster.empty() ? look_at_peers(options) : look_at_cluster(options);
   return status ? *status : tools::print_error(status.error());
