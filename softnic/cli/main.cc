@@ -57,9 +57,10 @@ CLI::App* add_ctl(CLI::App& app, Line& line) {
   ctl->add_option("--script", line.script, "Commands with times, from a file or - (stdin)");
   ctl->add_option("target", line.target, "[host/]device[:port]");
   ctl->add_option("command", line.commands,
-                  "port: down, up, rate=200M|max, latency=50us, jitter=50us, loss=2.5%, blackhole, "
-                  "pause, pause=200ms, resume, error=STATUS@N, corrupt@N, discard=BYTES@N, "
-                  "gid=3:fe80::1|none, pkey=0x8001, event=NAME, reset; device: remove, return, "
+                  "Of a port: down, up, rate=200M|max, latency=50us, jitter=50us,\n"
+                  "loss=2.5%, blackhole, pause, pause=200ms, resume, error=STATUS@N,\n"
+                  "corrupt@N, discard=BYTES@N, gid=3:fe80::1|none, pkey=0x8001,\n"
+                  "event=NAME, reset. Of a device: remove, return,\n"
                   "refuse-err=on|off, refuse-gpu=on|off");
   return ctl;
 }
@@ -88,9 +89,9 @@ CLI::App* add_chaos(CLI::App& app, Line& line) {
   chaos->add_option("--for", line.chaos.duration, "How long, such as 10s")->required();
   chaos->add_option("--every", line.chaos.every, "Time between two disturbances, on average");
   chaos->add_option("--spare", line.chaos.spare, "A port to leave alone; may be repeated");
-  chaos->add_option(
-      "--kinds", line.chaos.kinds,
-      "Any of down,blackhole,pause,loss,jitter,error,event,remove,refuse-err,corrupt,path-error");
+  chaos->add_option("--kinds", line.chaos.kinds,
+                    "Any of down,blackhole,pause,loss,jitter,error,event,remove,\n"
+                    "refuse-err,corrupt,path-error");
   chaos->add_flag("--plan", line.chaos.plan_only, "Print the script instead of playing it");
   return chaos;
 }

@@ -29,9 +29,9 @@ perf() { timeout 60 "$beeline" perf "$@" --plugin "$fake" --env "MARK=$scratch";
 quick=(--seconds 0.01)
 
 command_line() {
-  expect 'no subcommand' 2 'subcommand is required' "$beeline"
+  expect 'no subcommand' 2 'name a subcommand: perf, top' "$beeline"
   expect 'help lists patterns' 0 'multirecv' "$beeline" perf --help
-  expect 'an unknown pattern' 2 'no pattern "frob"; there are: latency stream' perf frob
+  expect 'an unknown pattern' 2 '"frob" is not a pattern; the patterns are latency, stream' perf frob
   expect 'no pattern' 2 'name a pattern; ' perf
   expect 'a missing file' 2 '/nowhere.so: cannot open' "$beeline" perf rate --plugin /nowhere.so
   expect "NCCL's second name" 2 'libnccl-net-nosuch.so: cannot open' \

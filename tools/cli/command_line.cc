@@ -1,16 +1,91 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/cli/command_line.h"
 
+#include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <charconv>
+#include <limits>
 #include <string>
+#include <string_view>
+#include <type_traits>
 #include <utility>
 
 #include "tools/cli/exit_status.h"
+#include "tools/cli/text_width.h"
+#include "tools/cli/unknown_word.h"
 
 namespace beeline::tools {
 namespace {
+
+// The help, with lines that are no longer than the terminal is wide.
+class HelpFormat : public CLI::Formatter {
+ public:
+  std::string make_option_desc(const CLI::Option* option) const override {
+    return wrapped(option->get_description(), 0, help_width() - get_column_width());
+  }
+  std::string make_footer(const CLI::App* app) const override {
+    std::string text;
+    for (const std::string& line : CLI::detail::split(app->get_footer(), '\n')) {
+      const std::size_t indent = std::min(line.find_first_not_of(' '), line.size());
+      text += line.substr(0, indent) + wrapped(line.substr(indent), indent, help_width()) + "\n";
+    }
+    return text;
+  }
+};
+
+// Refuses what CLI11 would not convert, and says what a number looks like. CLI11 would also accept
+// -1 as the largest unsigned number.
+template <class Number>
+CLI::Validator is_number() {
+  const auto check = [](const std::string& text) -> std::string {
+    Number number = 0;
+    const char* const end = text.data() + text.size();
+    const auto [stop, error] = std::from_chars(text.data(), end, number);
+    if (error == std::errc() && stop == end) return "";
+    if constexpr (std::is_floating_point_v<Number>) {
+      return fmt::format("\"{}\" is not a number; write it without a unit, such as 5 or 0.5", text);
+    }
+    if constexpr (std::is_signed_v<Number>)
+      return fmt::format("\"{}\" is not a whole number", text);
+    return fmt::format("\"{}\" is not a whole number from 0 to {}", text,
+                       std::numeric_limits<Number>::max());
+  };
+  return {check, ""};
+}
+
+// The visible ones.
+std::vector<std::string> names_of_options(const CLI::App& command) {
+  std::vector<std::string> names;
+  for (const CLI::Option* const option : command.get_options()) {
+    if (option->get_group().empty()) continue;
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  return names;
+}
+
+std::string unknown_option(const CLI::App& command, const std::string& argument) {
+  const std::string option = argument.substr(0, argument.find('='));
+  const std::vector<std::string> names = names_of_options(command);
+  const std::string meant = did_you_mean(option, {names.begin(), names.end()});
+  return fmt::format("{} has no option {}{}", command.get_name(), option,
+                     meant.empty()
+                         ? fmt::format("; beeline {} --help lists its options", command.get_name())
+                         : meant);
+}
+
+// The command line has words that no option and no positional argument took.
+std::string too_much(const CLI::App& command) {
+  const std::vector<std::string> words = command.remaining();
+  if (words.empty())
+    return fmt::format("options come after the subcommand: beeline {} OPTIONS", command.get_name());
+  const auto is_option = [](const std::string& word) { return word.starts_with('-'); };
+  const auto option = std::ranges::find_if(words, is_option);
+  if (option != words.end()) return unknown_option(command, *option);
+  return fmt::format("\"{}\" is one word too many; beeline {} --help shows what it takes",
+                     words.front(), command.get_name());
+}
 
 CLI::Option* set_value_word(CLI::Option& option, const char* word) {
   return word == nullptr ? &option : option.type_name(word);
@@ -29,31 +104,23 @@ void Subcommand::add(const char* name, std::string& value, const char* help,
 }
 
 void Subcommand::add(const char* name, int& value, const char* help, const char* value_word) {
-  set_value_word(place(app_.add_option(name, value, help)), value_word);
+  set_value_word(place(app_.add_option(name, value, help)), value_word)->check(is_number<int>());
 }
 
 void Subcommand::add(const char* name, std::uint64_t& value, const char* help) {
-  // CLI11 would accept -1 as the largest number.
-  const auto is_whole = [](const std::string& text) -> std::string {
-    std::uint64_t number = 0;
-    const char* const end = text.data() + text.size();
-    const auto [stop, error] = std::from_chars(text.data(), end, number);
-    if (error == std::errc() && stop == end) return "";
-    return "\"" + text + "\" is not a whole number from 0 to 18446744073709551615";
-  };
-  place(app_.add_option(name, value, help)).check(CLI::Validator(is_whole, ""));
+  place(app_.add_option(name, value, help)).check(is_number<std::uint64_t>());
 }
 
 void Subcommand::add(const char* name, double& value, const char* help) {
-  place(app_.add_option(name, value, help));
+  place(app_.add_option(name, value, help)).check(is_number<double>());
 }
 
 void Subcommand::add(const char* name, std::optional<double>& value, const char* help) {
-  place(app_.add_option(name, value, help));
+  place(app_.add_option(name, value, help)).check(is_number<double>());
 }
 
 void Subcommand::add(const char* name, std::optional<int>& value, const char* help) {
-  place(app_.add_option(name, value, help));
+  place(app_.add_option(name, value, help)).check(is_number<int>());
 }
 
 void Subcommand::add_each(const char* name, std::vector<std::string>& values, const char* help,
@@ -83,12 +150,19 @@ void Subcommand::add_flag(const char* name, bool& value, const char* help) {
   place(app_.add_flag(name, value, help));
 }
 
+void Subcommand::refuse(const char* name, const char* instead) {
+  app_.add_option_function<std::string>(
+          name, [name, instead](const std::string&) { throw CLI::ValidationError(name, instead); })
+      ->group("");
+}
+
 void Subcommand::set_footer(std::string text) { app_.footer(std::move(text)); }
 
 CommandLine::CommandLine(const char* name, const char* summary, const std::string& version)
     : app_(std::make_unique<CLI::App>(summary, name)) {
   app_->set_version_flag("--version", version, "Print the version and exit");
   app_->require_subcommand(1);
+  app_->formatter(std::make_shared<HelpFormat>());  // of the subcommands, too
 }
 
 CommandLine::~CommandLine() = default;
@@ -102,13 +176,30 @@ Subcommand CommandLine::add(const char* name, const char* summary, std::function
 int CommandLine::run(int argc, const char* const* argv) {
   try {
     app_->parse(argc, argv);
+  } catch (const CLI::Success& asked) {  // for the help or the version
+    return app_->exit(asked);
   } catch (const CLI::ParseError& error) {
-    return app_->exit(error) == 0 ? 0 : kUsage;
+    const std::vector<CLI::App*> named = app_->get_subcommands();
+    if (named.empty()) return print_error(no_subcommand(argc > 1 ? argv[1] : ""), kUsage);
+    const bool is_extra = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr;
+    return print_error(is_extra ? too_much(*named.front())
+                                : fmt::format("{}; see beeline {} --help", error.what(),
+                                              named.front()->get_name()),
+                       kUsage);
   }
   for (const Command& command : commands_) {
     if (app_->got_subcommand(command.name)) return command.run();
   }
   return kUsage;  // not reached: one is required
+}
+
+std::string CommandLine::no_subcommand(std::string_view word) const {
+  std::vector<std::string_view> known;
+  for (const Command& command : commands_) known.emplace_back(command.name);
+  const std::string wrong = word.empty() || word.starts_with('-')
+                                ? fmt::format("name a subcommand: {}", fmt::join(known, ", "))
+                                : unknown_word(word, "subcommand", known);
+  return wrong + "; beeline --help describes them";
 }
 
 }  // namespace beeline::tools

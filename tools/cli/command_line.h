@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace CLI {
@@ -46,6 +47,9 @@ class Subcommand {
   void add_pair(const char* name, std::vector<std::string>& values, const char* help,
                 const char* value_words = nullptr);
   void add_flag(const char* name, bool& value, const char* help);
+  // An option of a similar program, which this one does not have: the error says what to write
+  // instead.
+  void refuse(const char* name, const char* instead);
   // The help lists the following options under this title.
   void begin_group(const char* title) { group_ = title; }
   // The text after the options in the help.
@@ -76,6 +80,9 @@ class CommandLine {
     const char* name;
     std::function<int()> run;
   };
+
+  // The error for a command line that names no subcommand, and begins with this word.
+  std::string no_subcommand(std::string_view word) const;
 
   std::unique_ptr<CLI::App> app_;
   std::vector<Command> commands_;

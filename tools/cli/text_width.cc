@@ -19,6 +19,8 @@ std::size_t output_width() noexcept {
   return is_known ? size.ws_col : kUsualWidth;
 }
 
+std::size_t help_width() noexcept { return std::clamp<std::size_t>(output_width(), 60, 100); }
+
 std::string wrapped(const std::string& text, std::size_t indent, std::size_t width) {
   std::string all;
   std::size_t column = indent;

@@ -11,6 +11,9 @@ namespace beeline::tools {
 // The columns of the terminal that stdout goes to; 100 if it goes elsewhere.
 std::size_t output_width() noexcept;
 
+// The columns of a help text: long lines are hard to read even where there is room for them.
+std::size_t help_width() noexcept;
+
 // Breaks a text into lines at blanks. The first begins at column `indent`, and the others are
 // indented to it. A word that is longer than a line is not broken.
 std::string wrapped(const std::string& text, std::size_t indent, std::size_t width);

@@ -11,12 +11,16 @@
 #include <optional>
 
 #include "common/base/launchers.h"
+#include "tools/cli/text_width.h"
 #include "tools/perf/options_check.h"
 #include "tools/perf/pattern.h"
 #include "tools/perf/perf.h"
 
 namespace beeline::perf {
 namespace {
+
+constexpr const char* kUseSizes =
+    "this is an option of nccl-tests; here, --sizes 8..128M means all sizes from 8 B to 128 MiB";
 
 // The options as they are on the command line.
 struct Words {
@@ -137,7 +141,10 @@ void add_output(tools::Subcommand& perf, Options& options, Words& words) {
 std::string list_patterns() {
   std::string text = "Patterns:\n";
   for (const Pattern& pattern : all_patterns()) {
-    text += fmt::format("  {:10} {} (--sizes {})\n", pattern.name, pattern.summary, pattern.sizes);
+    constexpr std::size_t kIndent = 13;
+    const std::string about = fmt::format("{} (--sizes {})", pattern.summary, pattern.sizes);
+    text += fmt::format("  {:10} {}\n", pattern.name,
+                        tools::wrapped(about, kIndent, tools::help_width()));
   }
   return text;
 }
@@ -158,6 +165,9 @@ void add_command(tools::CommandLine& line) {
   add_plugin(perf, *options, *words);
   add_ranks(perf, *options, *words);
   add_output(perf, *options, *words);
+  perf.refuse("-b", kUseSizes);
+  perf.refuse("-e", kUseSizes);
+  perf.refuse("-n", "this is an option of nccl-tests; here it is --iters");
   perf.set_footer(list_patterns());
 }
 

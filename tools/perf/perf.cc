@@ -16,6 +16,7 @@
 #include <cstring>
 
 #include "common/base/clock.h"
+#include "tools/cli/unknown_word.h"
 #include "tools/perf/coordinator.h"
 #include "tools/perf/rank_process.h"
 #include "tools/perf/rendezvous.h"
@@ -78,11 +79,10 @@ int run(Options options) {
   if (options.list) options.ranks = 1;
   const Pattern* const pattern = find_pattern(options.pattern);
   if (pattern == nullptr) {
-    std::string known;
-    for (const Pattern& one : all_patterns()) known += fmt::format(" {}", one.name);
-    return tools::print_error(
-        fmt::format("there is no pattern \"{}\"; there are:{}", options.pattern, known),
-        tools::kUsage);
+    std::vector<std::string_view> known;
+    for (const Pattern& one : all_patterns()) known.emplace_back(one.name);
+    return tools::print_error(tools::unknown_word(options.pattern, "pattern", known),
+                              tools::kUsage);
   }
   if (options.sizes.empty()) options.sizes = *parse_sizes(pattern->sizes);
   if (options.seed == 0) options.seed = static_cast<std::uint64_t>(now_ns()) % 1'000'000'000 + 1;
