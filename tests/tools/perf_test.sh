@@ -92,9 +92,17 @@ TABLE
   expect 'a rank needs a place to meet' 2 'go together' perf rate --rank 0
   expect 'the devices' 0 'speed 10000 Mbit/s' perf --list
   expect 'the devices of v8' 0 'Fake (v8)' perf --list --abi v8
-  expect 'a file that cannot be written' 1 'cannot write /nowhere/x' \
+  expect 'a file that cannot be written' 2 '/nowhere/x: cannot be written: No such file' \
     perf rate "${quick[@]}" --json /nowhere/x
 }
+  expect 'nothing is measured before that is said' 0 '0 lines' not_measured "${quick[@]}" --json /nowhere/x
+  echo old >"$scratch/old.json"
+  expect 'another mistake' 2 'found no devices' perf rate --env FAKE_DEVICES=0 --json "$scratch/old.json"
+  expect 'the old results are still there' 0 old cat "$scratch/old.json"
+}
+
+not_measured() { # OPTION...: how many lines of the table are printed
+  echo "$(perf rate "$@" 2>&1 | grep -c '^#') lines"
 
 clean() {
   local pattern ranks abi

@@ -8,6 +8,7 @@
 
 #include <cerrno>
 #include <filesystem>
+#include <optional>
 #include <system_error>
 
 #include "common/base/fd.h"
@@ -81,18 +82,22 @@ class TemporaryFile {
   bool is_there_ = false;
 };
 
-int replace(const std::string& place, std::string_view text, mode_t mode) {
+// Without a text, these only find out whether it could be written.
+using Text = std::optional<std::string_view>;
+
+int replace(const std::string& place, Text text, mode_t mode) {
   TemporaryFile file(place);
-  if (const int wrong = file.write(text, mode)) return wrong;
-  return file.move_to_place();
+  if (const int wrong = file.write(text.value_or(""), mode)) return wrong;
+  return text ? file.move_to_place() : 0;
 }
 
-int write_straight(const std::string& path, std::string_view text) {
+int write_straight(const std::string& path, Text text) {
+  if (!text) return ::access(path.c_str(), W_OK) == 0 ? 0 : errno;  // a pipe may have no reader yet
   const UniqueFd file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
-  return file ? write_all(file.get(), text) : errno;
+  return file ? write_all(file.get(), *text) : errno;
 }
 
-int write_to(const std::string& path, std::string_view text) {
+int write_to(const std::string& path, Text text) {
   struct stat old {};
   if (::stat(path.c_str(), &old) != 0) return errno == ENOENT ? replace(path, text, 0) : errno;
   if (S_ISDIR(old.st_mode)) return EISDIR;
@@ -114,6 +119,12 @@ Outcome<void> write_output(const std::string& path, std::string_view text) {
     return {};
   }
   if (const int wrong = write_to(path, text)) return cannot_write(path, wrong);
+  return {};
+}
+
+Outcome<void> check_output(const std::string& path) {
+  const int wrong = path == kStdout ? 0 : write_to(path, std::nullopt);
+  if (wrong != 0) return cannot_write(path, wrong);
   return {};
 }
 

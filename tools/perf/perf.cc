@@ -16,6 +16,7 @@
 #include <cstring>
 
 #include "common/base/clock.h"
+#include "tools/cli/output_file.h"
 #include "tools/cli/unknown_word.h"
 #include "tools/perf/coordinator.h"
 #include "tools/perf/rank_process.h"
@@ -83,6 +84,10 @@ int run(Options options) {
     for (const Pattern& one : all_patterns()) known.emplace_back(one.name);
     return tools::print_error(tools::unknown_word(options.pattern, "pattern", known),
                               tools::kUsage);
+  }
+  if (!options.json.empty() && options.rank <= 0) {  // the first rank writes it, at the end
+    const Outcome<void> can = tools::check_output(options.json);
+    if (!can) return tools::print_error(can.error(), tools::kUsage);
   }
   if (options.sizes.empty()) options.sizes = *parse_sizes(pattern->sizes);
   if (options.seed == 0) options.seed = static_cast<std::uint64_t>(now_ns()) % 1'000'000'000 + 1;

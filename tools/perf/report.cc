@@ -5,12 +5,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
-#include <iostream>
 #include <numeric>
 #include <optional>
 #include <utility>
 
+#include "tools/cli/output_file.h"
 #include "tools/perf/json.h"
 
 namespace beeline::perf {
@@ -132,20 +131,15 @@ int Report::end() {
   fmt::print(out_, "# Avg {} : {:.6g} {}\n#\n", is_busbw ? "bus bandwidth" : averaged().title,
              results_.average, averaged().unit);
   std::fflush(out_);
-  if (!write_json()) return tools::print_error("cannot write " + options_.json);
+  if (const Outcome<void> written = write_json(); !written) {
+    return tools::print_error(written.error());
+  }
   return wrong == 0 ? 0 : tools::kFailed;
 }
 
-bool Report::write_json() const {
-  if (options_.json.empty()) return true;
-  const std::string text = to_json(options_, pattern_, results_);
-  if (options_.json == "-") {
-    std::cout << text << std::endl;
-    return static_cast<bool>(std::cout);
-  }
-  std::ofstream file(options_.json);
-  file << text << '\n';
-  return static_cast<bool>(file);
+Outcome<void> Report::write_json() const {
+  if (options_.json.empty()) return {};
+  return tools::write_output(options_.json, to_json(options_, pattern_, results_) + "\n");
 }
 
 }  // namespace beeline::perf

@@ -30,7 +30,7 @@ class Report {
 
  private:
   MergedRow merged(std::vector<Row> shares) const;
-  bool write_json() const;
+  Outcome<void> write_json() const;
   const Column& averaged() const;
   double average() const;
 
