@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tests/support/catch.h"
+#include "tools/perf/plugin_log.h"
 
 namespace beeline::perf {
 namespace {
@@ -70,6 +71,23 @@ Net fake_net(int abi) {
 std::string failure(const Net& net, int rails) {
   const auto merged = merge_devices(net, *list_devices(net), rails);
   return merged ? "" : merged.error().text;
+}
+
+TEST_CASE("devices: where there are none, a warning of the plugin is enough", "[tools][devices]") {
+  Net net = fake_net(12);
+  net.calls.devices = [](int* count) {
+    *count = 0;
+    return ncclSuccess;
+  };
+  const std::string softnic = ". Without RDMA hardware: softnic run -- beeline perf ...";
+  set_plugin_log(0, NCCL_LOG_NONE);
+  plugin_log(NCCL_LOG_WARN, 0, "", 0, "not shown");
+  CHECK(list_devices(net).error().text ==
+        "the plugin Fake found no devices; --log INFO may show why" + softnic);
+  set_plugin_log(0, NCCL_LOG_WARN);
+  plugin_log(NCCL_LOG_WARN, 0, "", 0, "shown");
+  CHECK(list_devices(net).error().text ==
+        "the plugin Fake found no devices; its warning above says why" + softnic);
 }
 
 TEST_CASE("devices: without --rails the comms take all devices in turn", "[tools][devices]") {

@@ -44,7 +44,8 @@ command_line() {
   expect 'a version nobody has' 2 'there are v6 to v12' perf rate --abi v5
   expect 'a wrong device' 2 'no device eth0; there are 0 beeline_fake0, 1 beeline_fake1' \
     perf rate --dev eth0
-  expect 'no devices' 2 'found no devices' perf rate --env FAKE_DEVICES=0
+  expect 'no devices' 2 'found no devices; --log INFO may show why. Without RDMA hardware: softnic run -- beeline perf' \
+    perf rate --env FAKE_DEVICES=0
   expect 'a variable for nobody' 2 '--env 7:A=B: there is no rank 7; ranks are 0 to 1' \
     perf rate --env 7:A=B
   expect 'a variable for less than nobody' 2 'the first rank is 0' perf rate --env -1:A=B
@@ -94,7 +95,6 @@ TABLE
   expect 'the devices of v8' 0 'Fake (v8)' perf --list --abi v8
   expect 'a file that cannot be written' 2 '/nowhere/x: cannot be written: No such file' \
     perf rate "${quick[@]}" --json /nowhere/x
-}
   expect 'nothing is measured before that is said' 0 '0 lines' not_measured "${quick[@]}" --json /nowhere/x
   echo old >"$scratch/old.json"
   expect 'another mistake' 2 'found no devices' perf rate --env FAKE_DEVICES=0 --json "$scratch/old.json"
@@ -103,6 +103,7 @@ TABLE
 
 not_measured() { # OPTION...: how many lines of the table are printed
   echo "$(perf rate "$@" 2>&1 | grep -c '^#') lines"
+}
 
 clean() {
   local pattern ranks abi

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "tools/perf/net_failure.h"
+#include "tools/perf/plugin_log.h"
 
 namespace beeline::perf {
 namespace {
@@ -49,7 +50,9 @@ Outcome<std::vector<Device>> list_devices(const Net& net) {
   if (counted != ncclSuccess) return fail(std::string(NetFailure{"devices", counted}));
   if (count <= 0) {
     return fail(fmt::format(
-        "the plugin {} found no devices; --log INFO shows the reasons in its log", net.calls.name));
+        "the plugin {} found no devices{}. Without RDMA hardware: softnic run -- beeline perf ...",
+        net.calls.name,
+        has_plugin_warned() ? "; its warning above says why" : "; --log INFO may show why"));
   }
   std::vector<Device> devices(static_cast<size_t>(count));
   for (int i = 0; i < count; ++i) {

@@ -16,6 +16,7 @@ namespace {
 
 std::atomic<int> own_rank{0};
 std::atomic<int> shown_level{NCCL_LOG_WARN};
+std::atomic<bool> has_warned{false};
 
 const char* word(ncclDebugLogLevel level) {
   switch (level) {
@@ -44,9 +45,12 @@ void set_plugin_log(int rank, ncclDebugLogLevel level) {
   shown_level = level;
 }
 
+bool has_plugin_warned() { return has_warned; }
+
 void plugin_log(ncclDebugLogLevel level, unsigned long /*flags*/, const char* /*file*/,
                 int /*line*/, const char* format, ...) {
   if (level > shown_level) return;
+  if (level == NCCL_LOG_WARN) has_warned = true;
   std::array<char, 2048> text;  // NOLINT: vsnprintf writes it
   va_list arguments;
   va_start(arguments, format);

@@ -13,6 +13,9 @@ ncclDebugLogLevel level_of_environment();
 // Only lines up to `level` are shown. Must be called before the plugin's init.
 void set_plugin_log(int rank, ncclDebugLogLevel level);
 
+// Whether a warning of the plugin was printed.
+bool has_plugin_warned();
+
 void plugin_log(ncclDebugLogLevel level, unsigned long flags, const char* file, int line,
                 const char* format, ...) __attribute__((format(printf, 5, 6)));
 
