@@ -100,7 +100,7 @@ command_line() {
 
   expect 'two NICs for one GPU' 0 'GPU0: the 2 nearest NICs (PIX)' \
     topo "${from[@]}"
-  expect 'a line to paste' 0 'export NCCL_IB_HCA==mlx5_0,mlx5_1' topo "${from[@]}"
+  expect 'a line to paste' 0 '  export NCCL_IB_HCA="=mlx5_0,mlx5_1"' topo "${from[@]}"
   expect 'only the matrix' 0 '        GPU0' topo "${from[@]}" --brief
   expect 'everything' 0 'Distances' topo "${from[@]}" --all
   expect 'one at most' 0 'mlx5_1 serves no GPU: ' topo "${from[@]}" --max-nics-per-gpu 1

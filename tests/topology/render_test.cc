@@ -104,7 +104,7 @@ TEST_CASE("assignment: a line for each GPU, and a shell command with its NICs") 
         "GPU1: the nearest NIC (NODE)\n"
         "NCCL 2.30 itself makes the same choice\n");
   CHECK(standby_text(graph, assignment) == "GPU0: mlx5_10\nGPU1: mlx5_0\n");
-  CHECK(nccl_ib_hca(graph, assignment) == "export NCCL_IB_HCA==mlx5_0,mlx5_10");
+  CHECK(nccl_ib_hca(graph, assignment) == "export NCCL_IB_HCA=\"=mlx5_0,mlx5_10\"");
   const Graph no_gpu = make_machine("host 0000:10\n  nic 10:01.0 mlx5_0\n");
   CHECK(assignment_text(no_gpu, assign(no_gpu)) == "mlx5_0 serves no GPU: there is no GPU\n");
   CHECK(nccl_ib_hca(no_gpu, assign(no_gpu)).empty());

@@ -40,11 +40,14 @@ std::string section(const char* title, std::string_view text) {
   return text.empty() ? "" : fmt::format("\n{}\n{}", title, shown_lines(text, "  "));
 }
 
+constexpr const char* kPaste =
+    "For these NICs alone, in any shell (zsh expands =NAME without quotes):\n";
+
 std::string uses_text(const Graph& graph, const topology::Assignment& assignment) {
   if (graph.gpus().empty() || graph.nics().empty()) return "";
   const std::string to_paste = topology::nccl_ib_hca(graph, assignment);
   return topology::assignment_text(graph, assignment) + topology::models_text(graph) +
-         (to_paste.empty() ? "" : to_paste + "\n");
+         (to_paste.empty() ? "" : kPaste + to_paste + "\n");
 }
 
 std::string remarks(const Graph& graph) {

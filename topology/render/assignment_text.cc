@@ -181,7 +181,7 @@ std::string nccl_ib_hca(const Graph& graph, const Assignment& assignment) {
     if (!is_plain(name)) return "";
     list += (list.empty() ? "" : ",") + name;
   }
-  return list.empty() ? "" : "export NCCL_IB_HCA==" + list;
+  return list.empty() ? "" : "export NCCL_IB_HCA=\"=" + list + "\"";
 }
 
 }  // namespace beeline::topology

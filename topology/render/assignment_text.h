@@ -17,8 +17,9 @@ std::string assignment_text(const Graph& graph, const Assignment& assignment);
 // The standby NICs of each GPU, the best first.
 std::string standby_text(const Graph& graph, const Assignment& assignment);
 
-// "export NCCL_IB_HCA==mlx5_0,mlx5_1": exactly the NICs in use. Empty if no NIC is in use, or if
-// one has no RDMA name or a name that needs quoting in a shell.
+// export NCCL_IB_HCA="=mlx5_0,mlx5_1": exactly the NICs in use, quoted because zsh expands a word
+// that begins with "=". Empty if no NIC is in use, or if one has no RDMA name or a name that would
+// mean something to a shell.
 std::string nccl_ib_hca(const Graph& graph, const Assignment& assignment);
 
 }  // namespace beeline::topology
