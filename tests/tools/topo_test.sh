@@ -101,6 +101,9 @@ command_line() {
   expect 'two NICs for one GPU' 0 'GPU0: the 2 nearest NICs (PIX)' \
     topo "${from[@]}"
   expect 'a line to paste' 0 '  export NCCL_IB_HCA="=mlx5_0,mlx5_1"' topo "${from[@]}"
+  sed '/0000:03:00.0/d' "$scratch/small.xml" >"$scratch/no-gpu.xml"
+  expect 'NICs without a GPU' 0 $'\nNICs\n  NIC     address       NUMA node  ports     state  interface\n  mlx5_0  0000:04:00.0  0  ' \
+    topo --from "$scratch/no-gpu.xml"
   expect 'only the matrix' 0 '        GPU0' topo "${from[@]}" --brief
   expect 'everything' 0 'Distances' topo "${from[@]}" --all
   expect 'one at most' 0 'mlx5_1 serves no GPU: ' topo "${from[@]}" --max-nics-per-gpu 1
@@ -243,8 +246,7 @@ show_all() {
     "$0" topo --all >"$1.txt"
     "$0" topo --json >"$1.json"
     "$0" topo --nccl-xml - >"$1.xml"
-    "$0" topo --svg - >"$1.svg"
-    sed -i "s|$BEELINE_SYSFS_ROOT|SYSFS_ROOT|g" "$1".*' "$beeline" "$1/dgx-8rail"
+    "$0" topo --svg - >"$1.svg"' "$beeline" "$1/dgx-8rail"
 }
 
 # Writes text and picture of a machine with a card in a slot of half the lanes and a lower generation.

@@ -110,6 +110,18 @@ TEST_CASE("assignment: a line for each GPU, and a shell command with its NICs") 
   CHECK(nccl_ib_hca(no_gpu, assign(no_gpu)).empty());
 }
 
+TEST_CASE("report: the NICs of a machine without GPUs") {
+  CHECK(nics_text(make_machine("numa 1\n host 0000:10\n"
+                               "  nic 10:01.0 mlx5_0 speed=400000\n"
+                               "  nic 10:02.0 mlx5_1 speed=25000 speed=25000 state=down\n"
+                               "soft rxe0\n")) ==
+        "NIC     address       NUMA node  ports              state     interface\n"
+        "mlx5_0  0000:10:01.0  1          400 Gb/s           ?\n"
+        "mlx5_1  0000:10:02.0  1          25 Gb/s + 25 Gb/s  ? + down\n"
+        "rxe0    no PCI        1          ?                  ?\n");
+  CHECK(nics_text(make_machine("numa 0\n")).empty());
+}
+
 TEST_CASE("assignment: NCCL's choice has a column if it differs") {
   const Graph graph = make_machine(kSmall);
   const Assignment assignment = assign(graph, {.nics = std::vector{graph.nics()[1]}});

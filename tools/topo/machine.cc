@@ -57,7 +57,11 @@ Outcome<GraphParts> read_named(const Options& options) {
 Outcome<GraphParts> read_parts(const Options& options) {
   if (!options.from.empty()) return read_named(options);
   const Environ environ = Environ::of_process();
-  return topology::read_live(std::string(environ.get("BEELINE_SYSFS_ROOT").value_or("/sys")));
+  const auto root = environ.get("BEELINE_SYSFS_ROOT");
+  GraphParts parts = topology::read_live(std::string(root.value_or("/sys")));
+  // A host of softnic has a name; the folder that is its /sys says nothing to a reader.
+  if (root && environ.get("SOFTNIC_HOST")) parts.source = *environ.get("SOFTNIC_HOST");
+  return parts;
 }
 
 bool can_be_gpu(const Node& node) {

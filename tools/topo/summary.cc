@@ -44,7 +44,6 @@ constexpr const char* kPaste =
     "For these NICs alone, in any shell (zsh expands =NAME without quotes):\n";
 
 std::string uses_text(const Graph& graph, const topology::Assignment& assignment) {
-  if (graph.gpus().empty() || graph.nics().empty()) return "";
   const std::string to_paste = topology::nccl_ib_hca(graph, assignment);
   return topology::assignment_text(graph, assignment) + topology::models_text(graph) +
          (to_paste.empty() ? "" : kPaste + to_paste + "\n");
@@ -72,8 +71,10 @@ std::string headline(const Graph& graph) {
 }
 
 std::string summary(const Graph& graph, const topology::Assignment& assignment) {
+  const bool has_both = !graph.gpus().empty() && !graph.nics().empty();
   return headline(graph) + "\n" + topology::verdict_text(graph, assignment) + "\n" +
-         section("Which NIC for which GPU", uses_text(graph, assignment)) +
+         (has_both ? section("Which NIC for which GPU", uses_text(graph, assignment))
+                   : section("NICs", topology::nics_text(graph))) +
          section("Problems", findings_text(graph, topology::Severity::kWarning)) +
          section("Notes", findings_text(graph, topology::Severity::kNote)) +
          section("Not visible", remarks(graph));

@@ -8,6 +8,7 @@
 #include "topology/render/display_names.h"
 #include "topology/render/gpu_links.h"
 #include "topology/render/name_list.h"
+#include "topology/render/table.h"
 
 namespace beeline::topology {
 namespace {
@@ -38,7 +39,38 @@ std::string device_line(const Graph& graph, const DisplayNames& names, NodeIndex
   return line + "\n";
 }
 
+// "400 Gb/s InfiniBand", "25 Gb/s Ethernet + 25 Gb/s Ethernet"
+std::string rates_text(const Node& node) {
+  Node without_states = node;
+  for (NicPort& port : without_states.nic_ports) port.state = PortState::kUnknown;
+  const std::string text = ports_text(without_states);
+  return text.empty() ? "?" : text;
+}
+
+// "up", "up + down"
+std::string states_text(const Node& node) {
+  std::string text;
+  for (const NicPort& port : node.nic_ports) {
+    text += text.empty() ? "" : " + ";
+    text += port.state == PortState::kActive ? "up" : port.state == PortState::kDown ? "down" : "?";
+  }
+  return text.empty() ? "?" : text;
+}
+
 }  // namespace
+
+std::string nics_text(const Graph& graph) {
+  if (graph.nics().empty()) return "";
+  const DisplayNames names(graph);
+  std::vector<Cells> rows{{"NIC", "address", "NUMA node", "ports", "state", "interface"}};
+  for (const NodeIndex nic : graph.nics()) {
+    const Node& node = graph[nic];
+    rows.push_back({names[nic], node.pci ? to_string(*node.pci) : "no PCI",
+                    node.numa < 0 ? "?" : fmt::to_string(node.numa), rates_text(node),
+                    states_text(node), interfaces_text(node)});
+  }
+  return aligned(rows);
+}
 
 std::string ports_text(const Node& node) {
   std::string text;

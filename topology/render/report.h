@@ -21,6 +21,9 @@ std::string models_text(const Graph& graph);
 // is known.
 std::string ports_text(const Node& node);
 
+// A table of the NICs, for a machine without GPUs; empty if there is none.
+std::string nics_text(const Graph& graph);
+
 // A line for each finding of that severity, one line for several devices with the same finding;
 // empty if there is none. GPUs whose NIC is far are left out, because the verdict and the
 // assignment name them.
