@@ -54,6 +54,15 @@ const std::vector<std::string>& all_machines() {
   return texts;
 }
 
+// The title of the picture of such a machine from this source.
+std::string title_of(const std::string& machine, const std::string& source) {
+  GraphParts parts = read_machine(machine);
+  parts.source = source;
+  const std::string svg = svg_of(Graph::make(std::move(parts)).value());
+  const auto at = svg.find("class=\"title\">") + 14;
+  return svg.substr(at, svg.find('<', at) - at);
+}
+
 struct Stretch {
   Point from;
   Point to;
@@ -216,4 +225,10 @@ TEST_CASE("svg: virtual functions of a GPU are not drawn") {
   CHECK(count(svg, "<polyline") == 1);
   CHECK(count(svg, ">GPU0<") == 1);
   CHECK(count(svg, ">GPU1<") == 0);
+}
+
+TEST_CASE("svg: the title is as long as the picture is wide") {
+  const std::string source(90, 'x');
+  CHECK(title_of(machines::four_nics_each(), source) == "PCIe, GPUs and NICs - " + source);
+  CHECK(title_of("numa 0\n host 0000:00\n  gpu 01:00.0\n", source).ends_with("xx.."));
 }

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "topology/render/display_names.h"
+#include "topology/render/name_list.h"
 #include "topology/render/report.h"
 #include "topology/render/svg_layout.h"
 #include "topology/render/svg_legend.h"
@@ -34,9 +35,9 @@ text { font-family: "DejaVu Sans", Verdana, sans-serif; font-size: 11px; fill: #
 // Colors of GPUs. None is red, since red means a problem.
 constexpr std::array<const char*, 8> kColors = {"#1769aa", "#b45309", "#0f7b6c", "#7c3aed",
                                                 "#c026d3", "#4d7c0f", "#0e7490", "#334155"};
-constexpr std::size_t kTitleCharacters = 70;
-constexpr std::size_t kName = 13;   // characters that fit into a device's box: in bold,
-constexpr std::size_t kLabel = 17;  // and below it
+constexpr double kTitleCharacter = 10;  // width, in bold
+constexpr std::size_t kName = 13;       // characters that fit into a device's box: in bold,
+constexpr std::size_t kLabel = 17;      // and below it
 
 class SvgPicture {
  public:
@@ -88,12 +89,14 @@ class SvgPicture {
     const std::string& source = graph_.source();
     std::string words = name.empty() ? "PCIe, GPUs and NICs" : name;
     if (!source.empty()) words.append(" - ").append(source);
-    words = shortened(words, kTitleCharacters);
     std::string alarm;
+    double room = picture_.width - 2 * kMargin;
     if (!slow_.empty()) {
-      alarm = fmt::format("<tspan dx=\"14\" class=\"slow\">{} slow link{}</tspan>", slow_.size(),
-                          slow_.size() == 1 ? "" : "s");
+      const std::string count = count_of(slow_.size(), "slow link");
+      alarm = fmt::format("<tspan dx=\"14\" class=\"slow\">{}</tspan>", count);
+      room -= 14 + kTitleCharacter * static_cast<double>(count.size());
     }
+    words = shortened(words, static_cast<std::size_t>(room / kTitleCharacter));
     add("<text x=\"24\" y=\"32\" class=\"title\">{}{}</text>", escaped(words), alarm);
   }
 
