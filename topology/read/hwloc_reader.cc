@@ -235,12 +235,21 @@ Outcome<void> check_numa_folder() {
   return fail("hwloc would abort, because there is no NUMA node in " + folder);
 }
 
+// From the first element on, without comments: hwloc's own parser, which it uses without libxml2,
+// refuses comments, and empty lines before the first element. In XML that expat has accepted,
+// "<!--" begins a comment wherever it stands, except in CDATA, which hwloc does not write.
+std::string without_comments(std::string xml) {
+  for (auto at = xml.find("<!--"); at != std::string::npos; at = xml.find("<!--", at)) {
+    const auto end = xml.find("-->", at);
+    xml.erase(at, end == std::string::npos ? end : end + 3 - at);
+  }
+  return xml.erase(0, xml.find("<topology"));
+}
+
 // hwloc 2 reads files of version 2, and of version 1, which contain no version.
 Outcome<void> check_version(const std::string& xml, const std::string& file) {
   constexpr std::string_view kVersion = "version=\"";
-  const auto root = xml.find("<topology");
-  if (root == std::string::npos) return {};
-  const std::string start = xml.substr(root, xml.find('>', root) - root);
+  const std::string start = xml.substr(0, xml.find('>'));
   const auto at = start.find(kVersion);
   if (at == std::string::npos) return {};
   const std::string version = start.substr(at + kVersion.size(), 1);
@@ -273,7 +282,8 @@ Outcome<GraphParts> read_hwloc() {
   return parts;
 }
 
-Outcome<GraphParts> read_hwloc_xml(const std::string& xml, const std::string& file) {
+Outcome<GraphParts> read_hwloc_xml(const std::string& text, const std::string& file) {
+  const std::string xml = without_comments(text);
   BL_TRY(check_version(xml, file));
   const HwlocApi api = BL_TRY(load_hwloc());
   const HwlocTopology topology = BL_TRY(new_hwloc_topology(api));

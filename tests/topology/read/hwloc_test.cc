@@ -106,6 +106,19 @@ TEST_CASE("hwloc: a fabric's host is placed as sysfs places it") {
   }
 }
 
+TEST_CASE("hwloc: comments and empty lines in a file do no harm") {
+  if (!has_hwloc()) return;
+  const ScratchFolder folder;
+  const std::string path = exported(folder, "");
+  const Graph plain = made(read_topology_file(path));
+  std::string text = good(read_whole_file(path, std::size_t{1} << 24));
+  text.insert(text.find("<topology"), "\n<!-- a node; <topology version=\"9\"> -->\n\n");
+  text.insert(text.find("<object"), "<!-- - -->");
+  folder.write("comments.xml", text);
+  const Graph read = made(read_topology_file(folder.path() + "/comments.xml"));
+  CHECK(std::ranges::equal(read.nodes(), plain.nodes()));
+}
+
 TEST_CASE("hwloc: a truncated file, or one with entities, is not passed to hwloc") {
   need_hwloc();
   const ScratchFolder folder;
