@@ -11,7 +11,7 @@ namespace beeline::topology {
 namespace {
 
 constexpr float kNoLimit = 5'000.0F;  // NCCL's value for links within a device
-constexpr std::uint32_t kUnknownSpeed = 10'000;
+constexpr float kUnknownNet = 1.25F;  // NCCL's value for a port without a speed
 
 bool is_down(const NicPort& port) noexcept { return port.state == PortState::kDown; }
 
@@ -22,12 +22,13 @@ bool is_downstream_of_switch(const Graph& graph, NodeIndex index) noexcept {
          parent.port == BridgePort::kUpstream;
 }
 
+// 0: no speed is known.
 std::uint32_t fastest_port(const Graph& graph, std::span<const NodeIndex> nics) noexcept {
   std::uint32_t mbps = 0;
   for (const NodeIndex nic : nics) {
     for (const NicPort& port : graph[nic].nic_ports) mbps = std::max(mbps, port.speed_mbps);
   }
-  return mbps == 0 ? kUnknownSpeed : mbps;
+  return mbps;
 }
 
 std::vector<std::vector<NodeIndex>> children_of(const Graph& graph) {
@@ -73,16 +74,19 @@ std::vector<NodeIndex> nics_not_down(const Graph& graph) {
 
 std::vector<NcclNet> nccl_nets(const Graph& graph, std::span<const NodeIndex> nics) {
   const std::uint32_t fastest = fastest_port(graph, nics);
-  const auto bandwidth = [&](std::uint32_t mbps) {
+  const auto bandwidth = [fastest](std::uint32_t mbps, float otherwise) {
+    if (mbps == 0 && fastest == 0) return otherwise;
     return static_cast<float>((mbps == 0 ? fastest : mbps) / 8'000.0);
   };
   std::vector<NcclNet> nets;
   for (const NodeIndex nic : in_nccl_order(graph, nics)) {
     const std::vector<NicPort>& ports = graph[nic].nic_ports;
     const bool all_down = std::ranges::all_of(ports, is_down);  // then this is probably intended
-    if (ports.empty()) nets.push_back({nic, bandwidth(0)});
+    // A file of hwloc describes no ports. Then the link alone tells a slow NIC from a fast one.
+    if (ports.empty()) nets.push_back({nic, bandwidth(0, kNoLimit)});
     for (const NicPort& port : ports) {
-      if (all_down || !is_down(port)) nets.push_back({nic, bandwidth(port.speed_mbps)});
+      if (all_down || !is_down(port))
+        nets.push_back({nic, bandwidth(port.speed_mbps, kUnknownNet)});
     }
   }
   return nets;

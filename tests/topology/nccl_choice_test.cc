@@ -59,9 +59,25 @@ TEST_CASE("nccl choice: the slowest link of the path decides, then the distance"
 TEST_CASE("nccl choice: an unknown link counts as Gen3 with 16 lanes") {
   CHECK(
       chosen("numa 0\n host 0000:00\n  switch 01:00.0\n   gpu 02:00.0\n   nic 03:00.0 mlx5_0\n") ==
-      Lines{"PIX 1.25 mlx5_0"});
+      Lines{"PIX 12 mlx5_0"});
   CHECK(chosen("numa 0\n host 0000:00\n  switch 01:00.0\n   gpu 02:00.0\n"
                "   nic 03:00.0 mlx5_0 speed=400000\n") == Lines{"PIX 12 mlx5_0"});
+}
+
+TEST_CASE("nccl choice: without a description of ports, a NIC is as fast as its link") {
+  const std::string machine =
+      "numa 0\n host 0000:00\n  gpu 01:00.0 max=32x16\n"
+      "  nic 02:00.0 slow max=8x4";
+  CHECK(chosen(machine + "\n  nic 03:00.0 fast max=32x16\n") == Lines{"PHB 48 fast"});
+  // A port without a speed has NCCL's usual one, and the two are equal.
+  CHECK(chosen(machine + " speed=0\n  nic 03:00.0 fast max=32x16 speed=0\n") ==
+        Lines{"PHB 1.25 slow fast"});
+}
+
+TEST_CASE("nccl choice: devices without a NUMA node are near one another") {
+  CHECK(chosen("numa 0\nnuma 1\n"
+               "host 0000:00\n gpu 00:01.0\nhost 0000:10\n nic 10:01.0 a speed=100000\n") ==
+        Lines{"PHB 12 a"});
 }
 
 TEST_CASE("nccl choice: equal NICs are distributed by the numbers of the GPUs") {

@@ -160,7 +160,7 @@ class Walks {
   // between unknown processors.
   float bandwidth(NodeIndex to) const {
     const Node& nic = graph_[to];
-    double least = nic.nic_ports.empty() ? 1.25 : nic.nic_ports[0].speed_mbps / 8'000.0;
+    double least = nic.nic_ports.empty() ? 5000.0 : nic.nic_ports[0].speed_mbps / 8'000.0;
     if (path(to) == NcclPathType::kSys) least = std::min(least, 10.0);
     std::set<NodeIndex> way = {to};
     for (NodeIndex at = to; came_from_[at] != at; at = came_from_[at]) way.insert(came_from_[at]);
