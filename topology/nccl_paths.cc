@@ -37,8 +37,15 @@ std::vector<std::vector<NodeIndex>> children_of(const Graph& graph) {
   return children;
 }
 
-// Sorted by NUMA node, with nodes without one last; then depth first, by address.
+// As they stand in the file, if it is one of NCCL's. Otherwise sorted by NUMA node, with nodes
+// without one last; then depth first, by address.
 std::vector<NodeIndex> in_nccl_order(const Graph& graph, std::span<const NodeIndex> nics) {
+  const auto place_in_file = [&graph](NodeIndex nic) { return graph[nic].place_in_file; };
+  if (std::ranges::all_of(nics, [&](NodeIndex nic) { return place_in_file(nic) >= 0; })) {
+    std::vector<NodeIndex> order(nics.begin(), nics.end());
+    std::ranges::sort(order, {}, place_in_file);
+    return order;
+  }
   std::vector<std::vector<NodeIndex>> children = children_of(graph);
   for (std::vector<NodeIndex>& siblings : children) {
     std::ranges::stable_sort(siblings, {}, [&graph](NodeIndex i) {

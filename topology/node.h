@@ -151,8 +151,11 @@ struct Node {
       kNoNode;  // of a virtual function (SR-IOV): the function it belongs to
   std::vector<OsDevice> os_devices = {};
   std::vector<NicPort> nic_ports = {};  // of an RDMA NIC; empty: unknown, treated as one port
-  std::string bond = {};                // the bonding interface it is a member of; "": none
-  std::string uuid = {};                // of a GPU; "": unknown
+  // Of an RDMA NIC: its place among those of a file for NCCL_TOPO_FILE, in whose order NCCL gives
+  // equally good NICs to GPUs; -1: there is no such file.
+  int place_in_file = -1;
+  std::string bond = {};  // the bonding interface it is a member of; "": none
+  std::string uuid = {};  // of a GPU; "": unknown
   GpuFacts gpu = {};
 
   CpuFacts cpu = {};  // of a package or a NUMA node

@@ -153,7 +153,9 @@ class NcclReader {
       if (node.cpus.empty()) node.cpus = cpus_of(cpu);
       if (is_new) node.cpu = facts_of(cpu);
     } else {
-      note(cpu, "a <cpu> without a NUMA node, so distances below it are uncertain");
+      note(cpu,
+           "a <cpu> without a NUMA node: to NCCL, all devices below it are as near as PHB; here "
+           "they count as SYS, because nothing says on which processors they are");
     }
     for (const XmlElement& child : cpu.children) BL_TRY(read_below(child, parent));
     return {};
@@ -344,6 +346,7 @@ class NcclReader {
     if (node.os_devices.size() >= kMaxPorts || node.nic_ports.size() >= kMaxPorts) {
       return too_many_ports(net);
     }
+    if (node.place_in_file < 0) node.place_in_file = nets_++;
     const int port = number(net, "port", parse_int).value_or(1);
     const OsDevice device{port == 0 ? OsKind::kInterface : OsKind::kRdma, name};
     const bool is_here = std::ranges::find(node.os_devices, device) != node.os_devices.end();
@@ -426,6 +429,7 @@ class NcclReader {
   Remarks remarks_;
   std::string host_;
   std::map<int, NodeIndex> numas_;
+  int nets_ = 0;                                 // so far, in the order of the file
   std::map<PciAddress, std::size_t> addresses_;  // and their lines
   std::set<std::string> net_names_;              // in the whole file
   std::set<std::string> rdma_names_;

@@ -4,8 +4,10 @@
 #include "topology/read/nccl_xml.h"
 
 #include "tests/topology/read/reading.h"
+#include "topology/assignment.h"
 #include "topology/distance.h"
 #include "topology/link_state.h"
+#include "topology/nccl_choice.h"
 
 using namespace beeline::topology;
 using Catch::Matchers::Contains;
@@ -202,6 +204,25 @@ TEST_CASE("nccl xml: a merged device is ignored if its members are listed, and k
   REQUIRE(alone.nics().size() == 1);
   CHECK(label(alone[alone.nics()[0]]) == "a+b");
   CHECK(alone[alone.nics()[0]].numa == 0);
+}
+
+TEST_CASE("nccl xml: NCCL gives equal NICs to GPUs in the order of the file") {
+  const auto device = [](const char* address, const char* more) {
+    return std::string("<pci busid=\"0000:") + address + "\" " + more;
+  };
+  const std::string gpus =
+      device("01:00.0", "class=\"0x030200\"/>") + device("02:00.0", "class=\"0x030200\"/>");
+  const auto nic = [&device](const char* address, const std::string& name) {
+    return device(address, "class=\"0x020700\"><nic><net name=\"") + name +
+           "\" speed=\"100000\" port=\"1\"/></nic></pci>";
+  };
+  const auto first_nic = [](const Graph& graph) {
+    return label(graph[nccl_choices(graph).front().nics.front()]);
+  };
+  CHECK(first_nic(read(around(gpus + nic("03:00.0", "a") + nic("04:00.0", "b")))) == "a");
+  const Graph backwards = read(around(gpus + nic("04:00.0", "b") + nic("03:00.0", "a")));
+  CHECK(first_nic(backwards) == "b");
+  CHECK(label(backwards[assign(backwards).gpus.front().nics.front()]) == "b");
 }
 
 TEST_CASE("nccl xml: of a dump of several hosts the first one is read") {
