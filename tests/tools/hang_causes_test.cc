@@ -225,6 +225,37 @@ TEST_CASE("hang: an untested request beside a connection that moves is no cause"
   CHECK(job.causes().empty());
 }
 
+TEST_CASE("hang: connections between the same devices are one cause", "[tools]") {
+  const auto [sender, receiver, reason, words] = GENERATE(table<Wait, Wait, Reason, std::string>(
+      {{Wait::kPath, Wait::kPath, Reason::kNoPath,
+        "CAUSE    no path works between mlx5_0 of rank 0 (pid 100) and mlx5_1:1 of rank 1 (pid "
+        "101), on 4 connections\n"},
+       {Wait::kAcknowledgment, Wait::kData, Reason::kLost,
+        "CAUSE    packets between mlx5_0 of rank 0 (pid 100) and mlx5_1:1 of rank 1 (pid 101) "
+        "have been lost for 60 s, on 4 connections\n"}}));
+  Job job(2);
+  for (int pair = 0; pair < 2; ++pair) {
+    job.connect(0, 1, sender, receiver);
+    job.connect(1, 0, sender, receiver);
+  }
+  CHECK(job.causes() == one(reason));
+  CHECK(job.text().find(words) != std::string::npos);
+  CHECK(json_of(job.analyze(), job.processes).find("\"connections\": 4") != std::string::npos);
+  SECTION("other devices of the same processes are another") {
+    job.connect(0, 1, sender, receiver);
+    job.processes[0].connections.back().device = "mlx5_7";
+    CHECK(job.causes().size() == 2);
+  }
+}
+
+TEST_CASE("hang: lines that are equal are printed once", "[tools]") {
+  Job job(2);
+  for (int i = 0; i < 3; ++i) job.connect(0, 1, Wait::kPath, Wait::kNothing);
+  CHECK(job.text().find(
+            "\nConnections that wait\n  rank 0 (pid 100), mlx5_0 to rank 1 (pid 101): waits 60 "
+            "s for a path that works (3 connections)\n") != std::string::npos);
+}
+
 TEST_CASE("hang: a circle beside another cause", "[tools]") {
   Job job(4);
   job.connect(0, 1, Wait::kCredit, Wait::kNothing);

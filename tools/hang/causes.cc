@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <string>
+#include <tuple>
 #include <utility>
 
 #include "tools/hang/peers.h"
@@ -216,11 +218,11 @@ class Search {
   // Where several connections of a process lose packets, their link is the likely cause, and not
   // the process whose credit is among them.
   void blame_links() {
-    std::map<std::size_t, int> losses;  // by process
+    std::map<std::size_t, std::size_t> losses;  // by process
     for (const Cause& cause : causes_) {
       if (cause.reason != Reason::kLost && cause.reason != Reason::kCreditLost) continue;
-      ++losses[cause.example.process];
-      if (cause.example.peer) ++losses[*cause.example.peer];
+      losses[cause.example.process] += cause.connections.size();
+      if (cause.example.peer) losses[*cause.example.peer] += cause.connections.size();
     }
     for (Cause& cause : causes_) {
       if (cause.reason != Reason::kCreditLost) continue;
@@ -228,6 +230,7 @@ class Search {
       cause.reason = Reason::kLost;
       cause.process.reset();
     }
+    for (Cause& cause : std::exchange(causes_, {})) add(std::move(cause));  // some are equal now
   }
 
   static bool takes_no_part(Reason reason) {
@@ -238,27 +241,49 @@ class Search {
   bool is_same(const Cause& a, const Cause& b) const {
     if (takes_no_part(a.reason)) return takes_no_part(b.reason) && a.process == b.process;
     if (a.reason != b.reason) return false;
-    const bool is_of_connection = a.reason == Reason::kCreditLost;
-    if (!is_of_connection && (a.process || b.process)) return a.process == b.process;
+    if (a.reason == Reason::kCreditLost) return a.connections == b.connections;
+    if (a.process || b.process) return a.process == b.process;
     if (a.reason == Reason::kElsewhere) {
       return slot(a.example).peer_pid == slot(b.example).peer_pid &&
              slot(a.example).peer_host == slot(b.example).peer_host &&
              slot(a.example).peer_identity == slot(b.example).peer_identity;
     }
-    // The two ends of one connection.
-    const bool is_same_end =
-        a.example.process == b.example.process && a.example.connection == b.example.connection;
-    return is_same_end || (a.example.peer == b.example.process &&
-                           a.example.peer_connection == b.example.connection);
+    const bool is_unmade = slot(a.example).waits_for == Wait::kConnect;
+    return is_unmade == (slot(b.example).waits_for == Wait::kConnect) &&
+           devices_of(a.example) == devices_of(b.example);
   }
 
-  void add(const Cause& cause) {
+  // At both ends, in the same order for both.
+  using Device = std::tuple<std::string, std::uint64_t, std::string>;  // host, process and name
+  std::pair<Device, Device> devices_of(const WaitingEnd& wait) const {
+    const Process& process = processes_[wait.process];
+    const SlotView& own = slot(wait);
+    const Device here(process.host, process.pid, own.device);
+    const bool is_peer_here = wait.peer && wait.peer_connection;
+    const Device there(own.peer_host, own.peer_pid,
+                       is_peer_here ? peer_slot(wait).device : own.peer_device);
+    return here < there ? std::pair(here, there) : std::pair(there, here);
+  }
+
+  static std::pair<End, End> ends_of(const WaitingEnd& wait) {
+    const End own(wait.process, wait.connection);
+    if (!wait.peer || !wait.peer_connection) return {own, own};
+    const End other(*wait.peer, *wait.peer_connection);
+    return own < other ? std::pair(own, other) : std::pair(other, own);
+  }
+
+  // Connections that wait for the same are one cause.
+  void add(Cause cause) {
+    if (cause.connections.empty()) cause.connections.insert(ends_of(cause.example));
     for (Cause& known : causes_) {
       if (!is_same(known, cause)) continue;
-      if (known.example.ns < cause.example.ns) known = cause;
+      known.connections.merge(cause.connections);
+      if (known.example.ns >= cause.example.ns) return;
+      cause.connections = std::move(known.connections);
+      known = std::move(cause);
       return;
     }
-    causes_.push_back(cause);
+    causes_.push_back(std::move(cause));
   }
 
   // The cause, and the processes from which the waits lead to it.

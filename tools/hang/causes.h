@@ -6,7 +6,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "tools/hang/unmade.h"
@@ -46,10 +48,15 @@ enum class Reason : std::uint8_t {
   kCircle,            // processes wait for one another
 };
 
+using End = std::pair<std::size_t, std::size_t>;  // a process and the place of its connection there
+
 struct Cause {
   Reason reason;
   std::optional<std::size_t> process;  // that causes it; none: it is between two, or elsewhere
   WaitingEnd example;                  // the connection that has waited longest for this
+  // Those that were found to wait for this: both ends of each, or one end twice if the other is not
+  // here.
+  std::set<std::pair<End, End>> connections = {};
   std::size_t waiting = 0;  // how many processes wait for it, at once or by way of others
   std::optional<std::size_t> failed = {};  // kConnectionFailed: in Process::failed
   // kRankMissing: the ranks, and the processes that seem to wait for them outside of Beeline, since

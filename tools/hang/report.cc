@@ -4,7 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <utility>
+#include <vector>
 
 #include "include/beeline/stats_page.h"
 #include "tools/cli/text_width.h"
@@ -46,6 +49,20 @@ std::string wait_line(const WaitingEnd& wait, std::span<const Process> processes
                      beeline_stats_wait_text(static_cast<std::uint32_t>(slot.waits_for)));
 }
 
+// Each line once, and how often it would stand there.
+std::vector<std::pair<std::string, std::size_t>> wait_lines(const Analysis& analysis,
+                                                            std::span<const Process> processes) {
+  std::vector<std::pair<std::string, std::size_t>> lines;
+  std::map<std::string, std::size_t> place;
+  for (const WaitingEnd& wait : analysis.waits) {
+    const std::string line = wait_line(wait, processes);
+    const auto [found, is_new] = place.try_emplace(line, lines.size());
+    if (is_new) lines.emplace_back(line, 0);
+    ++lines[found->second].second;
+  }
+  return lines;
+}
+
 std::string summary(const Analysis& analysis, std::span<const Process> processes) {
   std::size_t running = 0;
   std::size_t connections = 0;
@@ -82,8 +99,9 @@ std::string text_of(const Analysis& analysis, std::span<const Process> processes
   }
   if (analysis.waits.empty()) return text;
   text += "\nConnections that wait\n";
-  for (const WaitingEnd& wait : analysis.waits) {
-    text += fmt::format("  {}\n", tools::wrapped(wait_line(wait, processes), 4, width));
+  for (const auto& [line, count] : wait_lines(analysis, processes)) {
+    const std::string times = count == 1 ? "" : fmt::format(" ({} connections)", count);
+    text += fmt::format("  {}\n", tools::wrapped(line + times, 4, width));
   }
   return text;
 }
@@ -103,6 +121,7 @@ std::string json_of(const Analysis& analysis, std::span<const Process> processes
     json["fact"] = words.fact();
     json["advice"] = words.advice();
     json["processes_waiting"] = cause.waiting;
+    json["connections"] = cause.connections.size();
     document["causes"].push_back(std::move(json));
   }
   for (const WaitingEnd& wait : analysis.waits) {

@@ -83,12 +83,13 @@ std::string Words::fact() const {
         return fmt::format("the connection of {} to {} is not made for {}, although both try",
                            waiting(), peer(), time);
       }
-      return fmt::format("packets between {} of {} and {} of {} have been lost for {}",
-                         slot().device, waiting(), slot().peer_device, peer(), time);
+      return fmt::format("packets between {} of {} and {} of {} have been lost for {}{}",
+                         slot().device, waiting(), slot().peer_device, peer(), time,
+                         on_connections());
     case Reason::kCreditLost: return lost_credit();
     case Reason::kNoPath:
-      return fmt::format("no path works between {} of {} and {} of {}", slot().device, waiting(),
-                         slot().peer_device, peer());
+      return fmt::format("no path works between {} of {} and {} of {}{}", slot().device, waiting(),
+                         slot().peer_device, peer(), on_connections());
     case Reason::kRankMissing: return missing_ranks();
     case Reason::kElsewhere:
       if (cause_.example.is_listener) {
@@ -154,6 +155,11 @@ std::string Words::advice_on_host() const {
              "shows them";
   }
   return {};
+}
+
+std::string Words::on_connections() const {
+  const std::size_t count = cause_.connections.size();
+  return count == 1 ? "" : fmt::format(", on {}", counted(count, "connection"));
 }
 
 std::string Words::lost_credit() const {

@@ -46,6 +46,7 @@ class Words {
   std::string advice_on_host() const;
   std::string lost_credit() const;
   std::string failed_connection() const;
+  std::string on_connections() const;
   std::string missing_ranks() const;
 
   const SlotView& slot() const { return slot_of(cause_.example, processes_); }
