@@ -119,6 +119,7 @@
   X(12, TRUNCATION, kTruncation, "first truncation") /* [size kept, size sent] */        \
   X(13, PATH_DOWN, kPathDown, "path down")           /* of this rail */                  \
   X(14, PATH_UP, kPathUp, "path up again")           /* of this rail */                  \
+  X(17, PORT_DOWN, kPortDown, "port down")           /* of this rail, at this end */     \
   X(15, MOVED, kMoved, "moved")                      /* [messages modulo 2^32, bytes] */ \
   X(16, WAITS, kWaits, "waits for") /* [what: see above, since when], and in place       \
                                        of the rail: open requests */

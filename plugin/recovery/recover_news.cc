@@ -225,6 +225,9 @@ void Recover::look_at_port(Comm& comm, std::size_t path) {
       report_on_port(port, resources.own, *resources.device->history, now, now);
   if (report.trouble.empty()) return;
   repair.cause = report.trouble;
+  if (!port.is_active()) {
+    comm.stats().record(Event::kPortDown, 0, 0, static_cast<std::uint16_t>(path));
+  }
   take_local(comm, path,
              port.is_active() ? PathEvent::Kind::kFailed : PathEvent::Kind::kPortNotWell);
 }

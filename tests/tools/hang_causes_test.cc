@@ -256,6 +256,36 @@ TEST_CASE("hang: lines that are equal are printed once", "[tools]") {
             "s for a path that works (3 connections)\n") != std::string::npos);
 }
 
+TEST_CASE("hang: a port that is down is named", "[tools]") {
+  Job job(2);
+  job.connect(0, 1, Wait::kPath, Wait::kPath);
+  const auto end_with = [&](std::size_t rank, std::vector<Event> events) {
+    SlotView& slot = job.processes[rank].connections.back();
+    slot.paths.push_back({PathHealth::kDown, 0, 1, slot.device + ":1"});
+    for (const Event event : events) slot.life.push_back({0, event, 0, 0, 0});
+  };
+  const auto text = [&job] { return job.text(); };
+  SECTION("the other end has only heard of it") {
+    end_with(0, {Event::kPathDown});
+    end_with(1, {Event::kPortDown, Event::kPathDown});
+    CHECK(text().find("of rank 1 (pid 101): mlx5_1:1 of rank 1 (pid 101) is DOWN\n") !=
+          std::string::npos);
+    CHECK(text().find("next  look at the cable") != std::string::npos);
+  }
+  SECTION("at both ends") {
+    end_with(0, {Event::kPortDown, Event::kPathDown});
+    end_with(1, {Event::kPortDown, Event::kPathDown});
+    CHECK(text().find("mlx5_0:1 of rank 0 (pid 100) and mlx5_1:1 of rank 1 (pid 101) are DOWN\n") !=
+          std::string::npos);
+  }
+  SECTION("it has worked since") {
+    end_with(0, {Event::kPathDown});
+    end_with(1, {Event::kPortDown, Event::kPathDown, Event::kPathUp, Event::kPathDown});
+    CHECK(text().find("DOWN") == std::string::npos);
+    CHECK(text().find("next  look at the logs of both processes") != std::string::npos);
+  }
+}
+
 TEST_CASE("hang: a circle beside another cause", "[tools]") {
   Job job(4);
   job.connect(0, 1, Wait::kCredit, Wait::kNothing);

@@ -9,6 +9,7 @@
 #include "tools/hang/causes.h"
 #include "tools/hang/report.h"
 #include "tools/hang/snapshot.h"
+#include "tools/hang/words.h"
 
 namespace beeline::hang {
 namespace {
@@ -113,6 +114,18 @@ TEST_CASE("hang, snapshot: listeners and failed connections are kept", "[tools]"
   CHECK(copy.failed[0].life[0].arg == 8);
   CHECK(copy.failed[0].life[0].value == 111);
   CHECK(copy.failed[0].life[0].time_ns == 800 * std::uint64_t{kNsPerSec});
+}
+
+TEST_CASE("hang, snapshot: ports that are down are kept", "[tools]") {
+  pages::Process process = end_of_pair(0);
+  SlotView& slot = process.connections.at(0);
+  slot.paths = {{PathHealth::kUp, 0, 0, "mlx5_0:1"}, {PathHealth::kDown, 0, 1, "mlx5_1:1"}};
+  slot.life = {{.time_ns = 1, .event = Event::kPortDown, .rail = 1, .arg = 0, .value = 0}};
+  pages::Processes host;
+  host.all = {process};
+  const auto read = through_file(snapshot_of(host, kNowThere));
+  REQUIRE(read);
+  CHECK(own_ports_down(read->all.at(0).connections.at(0)) == std::vector<std::string>{"mlx5_1:1"});
 }
 
 TEST_CASE("hang, snapshot: another file is refused by its name", "[tools]") {

@@ -102,6 +102,24 @@ class Hang(RingTest):
         for cause in causes:
             self.assertIn(f"rank {CULPRIT} ", cause["fact"])
 
+    def test_a_port_is_down(self):
+        ring = self.ring()
+        ring.wait_for_pages()
+        self.ctl("down")
+        self.addCleanup(self.ctl, "up")
+        causes = []
+
+        def is_complete():
+            causes[:] = ring.report()["causes"]
+            return len(causes) == 2  # one for each neighbor
+
+        ring.wait_for(is_complete, "two causes")
+        # The paths of the neighbors have failed, too, but not their ports.
+        for cause in causes:
+            self.assertEqual(cause["reason"], "no-path")
+            self.assertTrue(cause["fact"].endswith(f": softnic0:1 of rank {CULPRIT} (pid {ring.ranks[CULPRIT].pid}) is DOWN"),
+                            cause)
+
     @staticmethod
     def ctl(command):
         """To the port of the culprit."""

@@ -11,6 +11,8 @@
 #include <stdexcept>
 #include <string_view>
 
+#include "tools/hang/words.h"
+
 namespace beeline::hang {
 namespace {
 
@@ -53,6 +55,7 @@ Json slot_json(const SlotView& slot, std::int64_t now_ns) {
                {"opened_ns_ago", ago(slot.opened_ns, now_ns)},
                {"closed_ns_ago", ago(slot.closed_ns, now_ns)}};
   for (const auto& [counter, name] : kCounters) json[name] = slot[counter];
+  if (const auto ports = own_ports_down(slot); !ports.empty()) json["ports_down"] = ports;
   for (const EventView& event : slot.life) {
     if (event.event != Event::kFailed) continue;
     json["failure"] = {
@@ -88,6 +91,17 @@ SlotView slot_from(const Json& json, std::int64_t now_ns) {
   slot.closed_ns = time_from(json.at("closed_ns_ago"), now_ns);
   for (const auto& [counter, name] : kCounters) {
     slot.counters[static_cast<std::uint32_t>(counter)] = json.at(name);
+  }
+  if (json.contains("ports_down")) {
+    for (const Json& port : json["ports_down"]) {
+      slot.life.push_back({.time_ns = 0,
+                           .event = Event::kPortDown,
+                           .rail = static_cast<std::uint16_t>(slot.paths.size()),
+                           .arg = 0,
+                           .value = 0});
+      slot.paths.push_back(
+          {.health = PathHealth::kDown, .bytes = 0, .failures = 0, .device = text_from(port)});
+    }
   }
   if (json.contains("failure")) {
     const Json& failure = json["failure"];

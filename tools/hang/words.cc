@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <system_error>
 #include <vector>
 
@@ -37,6 +38,20 @@ std::string error_of(const SlotView& failed) {
 }
 
 }  // namespace
+
+std::vector<std::string> own_ports_down(const SlotView& connection) {
+  std::vector<bool> is_down(connection.paths.size());
+  for (const EventView& event : connection.life) {
+    if (event.rail >= is_down.size()) continue;
+    if (event.event == Event::kPortDown) is_down[event.rail] = true;
+    if (event.event == Event::kPathUp) is_down[event.rail] = false;
+  }
+  std::vector<std::string> ports;
+  for (std::size_t path = 0; path < is_down.size(); ++path) {
+    if (is_down[path]) ports.push_back(connection.paths[path].device);
+  }
+  return ports;
+}
 
 std::string seconds(std::int64_t ns) { return fmt::format("{} s", ns / kNsPerSec); }
 
@@ -88,8 +103,8 @@ std::string Words::fact() const {
                          on_connections());
     case Reason::kCreditLost: return lost_credit();
     case Reason::kNoPath:
-      return fmt::format("no path works between {} of {} and {} of {}{}", slot().device, waiting(),
-                         slot().peer_device, peer(), on_connections());
+      return fmt::format("no path works between {} of {} and {} of {}{}{}", slot().device,
+                         waiting(), slot().peer_device, peer(), on_connections(), ports_down());
     case Reason::kRankMissing: return missing_ranks();
     case Reason::kElsewhere:
       if (cause_.example.is_listener) {
@@ -136,7 +151,10 @@ std::string Words::advice_on_host() const {
              "BEELINE_RECOVERY=0); look at the counters of both ports, and for PCIe errors in the "
              "kernel's log (dmesg) of both hosts: a device may have lost a write that it has "
              "reported as done";
-    case Reason::kNoPath: return "beeline doctor";
+    case Reason::kNoPath:
+      return ports_down().empty() ? "look at the logs of both processes, which say what has "
+                                    "failed; beeline doctor on both hosts"
+                                  : "look at the cable and at the switch of that port";
     case Reason::kRankMissing:
       return "look whether they were started, and at the end of their logs; if they are on "
              "another host, beeline hang there";
@@ -155,6 +173,21 @@ std::string Words::advice_on_host() const {
              "shows them";
   }
   return {};
+}
+
+// ": mlx5_0:1 of rank 2 (pid 4711) is DOWN"; empty if no end has seen its own port go down.
+std::string Words::ports_down() const {
+  std::set<std::string> down;
+  for (const auto& ends : cause_.connections) {
+    for (const auto& [process, connection] : {ends.first, ends.second}) {
+      const pages::Process& owner = processes_[process];
+      for (const std::string& port : own_ports_down(owner.connections[connection])) {
+        down.insert(port + " of " + names_.of(process));
+      }
+    }
+  }
+  if (down.empty()) return "";
+  return fmt::format(": {} {} DOWN", fmt::join(down, " and "), down.size() == 1 ? "is" : "are");
 }
 
 std::string Words::on_connections() const {

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "tools/hang/causes.h"
 
@@ -46,6 +47,7 @@ class Words {
   std::string advice_on_host() const;
   std::string lost_credit() const;
   std::string failed_connection() const;
+  std::string ports_down() const;
   std::string on_connections() const;
   std::string missing_ranks() const;
 
@@ -58,6 +60,9 @@ class Words {
   std::span<const pages::Process> processes_;
   Names names_;
 };
+
+// "mlx5_0:1": the ports of this end that went down, and on which no path has worked since.
+std::vector<std::string> own_ports_down(const SlotView& connection);
 
 // "3 connections"
 std::string counted(std::uint64_t count, const char* what);

@@ -56,6 +56,11 @@ Found look_at_process(const PageOwner& owner, const PageReader& page) {
           .is_forged = life != Life::kEnded && !is_of_process(page, status_line(status, "Uid"))};
 }
 
+bool has_failed_path(const SlotView& slot) {
+  return std::ranges::any_of(slot.paths,
+                             [](const PathView& path) { return path.health == PathHealth::kDown; });
+}
+
 void add_slots(Process& process, const PageReader& page) {
   for (std::uint32_t i = 0; i < page.slots_used(); ++i) {
     std::optional<SlotView> slot = page.brief_slot(i);
@@ -64,6 +69,9 @@ void add_slots(Process& process, const PageReader& page) {
       if (std::optional<SlotView> whole = page.slot(i)) process.failed.push_back(*std::move(whole));
     }
     const bool is_open = slot->closed_ns == 0;
+    if (is_open && has_failed_path(*slot)) {  // its events say whether its port is down
+      if (std::optional<SlotView> whole = page.slot(i)) slot = std::move(whole);
+    }
     if (slot->role == SlotRole::kListen) {
       if (is_open) process.listeners.push_back(*std::move(slot));
     } else {

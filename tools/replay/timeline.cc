@@ -105,6 +105,7 @@ std::string text_of(const Entry& entry) {
     case Event::kTruncation:
       return fmt::format("a message of {} bytes was cut to {}", event.value, event.arg);
     case Event::kPathDown: return path_text(event) + " has failed";
+    case Event::kPortDown: return "the port of " + path_text(event) + " went down at this end";
     case Event::kPathUp: return path_text(event) + " works again";
     case Event::kMoved:
       if (!entry.moved) return fmt::format("{} in all", bytes_text(event.value));
