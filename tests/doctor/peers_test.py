@@ -221,6 +221,8 @@ SOFTNIC_HOST=$host BEELINE_SYSFS_ROOT=$(dirname "$BEELINE_SYSFS_ROOT")/$host exe
                  "the doctor runs on none of the hosts: on h1 it has ended"),
                 ("beeline --peer 'h1;reboot'", 1, '"h1;reboot" is not the name of a host'),
                 ("beeline --peer h1 --peer h1", 2, "h1 is named twice"),
+                (r"""printf 'h\033[2J\n\xc2\x9b\nh\033[2J\n' >"$FOLDER/two"; beeline --hostfile "$FOLDER/two" """, 2,
+                 "h?[2J is named twice"),
                 ("beeline --hostfile /none", 2, "cannot read /none: No such file"),
                 (f"beeline --hostfile {hosts}", 2, "names 1 host; write two or more"),
                 ("beeline --svg x.svg", 2, "--svg draws the rails between hosts: add --peer HOST"),

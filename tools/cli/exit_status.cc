@@ -6,6 +6,8 @@
 #include <cstdio>
 #include <new>
 
+#include "topology/render/utf8.h"
+
 namespace beeline::tools {
 
 std::string describe(const std::exception& error) {
@@ -14,7 +16,8 @@ std::string describe(const std::exception& error) {
 }
 
 int print_error(const Problem& problem, int status) {
-  fmt::print(stderr, "beeline: {}\n", problem.text);
+  // It may contain text of a file or of another process.
+  fmt::print(stderr, "beeline: {}\n", topology::printable(problem.text));
   return status;
 }
 
