@@ -49,7 +49,7 @@ note_time() { # SECONDS STEP
 demo_packages=(
   g++ meson ninja-build pkgconf python3
   libibverbs-dev librdmacm-dev # their headers only
-  libfmt-dev libcli11-dev libtomlplusplus-dev nlohmann-json3-dev libexpat1-dev
+  libfmt-dev libcli11-dev libtomlplusplus-dev nlohmann-json3-dev libexpat1-dev libsodium-dev
   libhwloc-dev # its header only
 )
 build_packages=("${demo_packages[@]}" catch2 libbenchmark-dev)

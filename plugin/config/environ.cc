@@ -3,12 +3,16 @@
 
 #include <unistd.h>
 
+#include "common/base/rendezvous_token.h"
+
 namespace beeline {
 
 Environ Environ::of_process() {
   std::vector<std::string_view> assignments;
   for (char** entry = ::environ; entry != nullptr && *entry != nullptr; ++entry) {
-    assignments.emplace_back(*entry);
+    const std::string_view assignment = *entry;
+    if (assignment.substr(0, assignment.find('=')) == kRendezvousTokenVariable) continue;
+    assignments.push_back(assignment);
   }
   return Environ(assignments);
 }

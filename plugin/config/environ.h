@@ -20,7 +20,8 @@ class Environ {
   };
 
   // The current variables of this process. NCCL adds the lines of its nccl.conf before it loads the
-  // plugin.
+  // plugin. The secret of `beeline perf` and `beeline doctor` is left out: it is no parameter, and
+  // what is read here may be printed.
   static Environ of_process();
 
   // Each is "NAME=VALUE". If a name occurs twice, the first one counts, as for getenv.

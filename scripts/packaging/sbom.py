@@ -13,6 +13,7 @@ LINKED = [
     ("nlohmann-json3-dev", "JSON for Modern C++", "MIT", "beeline"),
     ("libtomlplusplus-dev", "toml++", "MIT", "softnic"),
     ("libexpat1-dev", "Expat", "MIT", "beeline"),
+    ("libsodium-dev", "libsodium", "ISC", "beeline"),
 ]
 
 

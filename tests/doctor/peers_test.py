@@ -4,15 +4,23 @@
 
 Usage: peers_test.py BEELINE SOFTNIC"""
 
+import itertools
 import json
 import os
 import pathlib
+import socket
 import subprocess
 import sys
 import tempfile
 import unittest
 import xml.etree.ElementTree as ElementTree
 
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests" / "tools"))
+import perf_strangers as strangers  # noqa: E402
+
+NUMBERS = itertools.count()
+TOKEN = "a-token-of-the-ranks"
 # What this test finds, and no test of a single host. doctor_test.py compares it with the table of findings.
 FINDINGS = {"host-not-examined", "host-not-probed", "host-unreachable", "rail-unreachable", "pair-unreachable", "rails-apart", "data-wrong",
             "rail-slow", "rails-below-their-ports", "pair-slow"}
@@ -55,6 +63,11 @@ rate = "{RATE}"
 
 
 class Peers(unittest.TestCase):
+    @classmethod
+    def tearDownClass(cls):
+        # Removes the fabrics of which a doctor was the last process.
+        subprocess.run([SOFTNIC, "ls"], stdout=subprocess.DEVNULL, check=False)
+
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
@@ -64,8 +77,9 @@ class Peers(unittest.TestCase):
         """Runs a shell script on host h0 of the fabric. Returns its exit status, its output and its errors."""
         file = self.folder / "fabric.toml"
         file.write_text(text)
+        # The doctors of the last run may still be about to end, in a fabric of their own.
         done = subprocess.run(
-            [SOFTNIC, "run", *options, "--name", f"peers-{os.getpid()}", "--fabric", file, "--", "bash", "-c", BEGIN + script],
+            [SOFTNIC, "run", *options, "--name", f"peers-{os.getpid()}-{next(NUMBERS)}", "--fabric", file, "--", "bash", "-c", BEGIN + script],
             env={**os.environ, "BEELINE": BEELINE, "SOFTNIC": SOFTNIC, "FOLDER": str(self.folder)},
             capture_output=True, text=True, check=False, timeout=100)
         return done.returncode, done.stdout, done.stderr
@@ -163,6 +177,56 @@ class Peers(unittest.TestCase):
         self.assertEqual(found, {("pair-slow", "h0 softnic0 and h2 softnic0")})
         self.assertEqual([host["name"] for host in report["hosts"]], ["h0", "h2", "h1"])
 
+    def test_strangers_do_not_take_the_place_of_a_rank_nor_hold_it_up(self):
+        script = f"""
+exec {{crowd}}< <(exec python3 {ROOT}/tests/tools/perf_strangers.py "$FOLDER/meeting" crowd 2>&1)
+strangers=$!
+export SLURM_NTASKS=2
+SLURM_PROCID=0 beeline --cluster "$FOLDER/meeting" --json & rank_0=$!
+read -r line <&"$crowd"
+[[ $line == 'turned away' ]] || echo "$line"
+SLURM_PROCID=1 SOFTNIC_HOST=h1 BEELINE_SYSFS_ROOT=$ROOTS/h1 beeline --cluster "$FOLDER/meeting"
+wait "$rank_0"
+status=$?
+kill "$strangers"
+exit "$status"
+"""
+        found, report = self.found_on(fabric(2, 1), script)
+        self.assertEqual(found, set())
+        self.assertEqual([host["name"] for host in report["hosts"]], ["h0", "h1"])
+
+    def member_of(self, rank_0):
+        """Runs a doctor as rank 1 of the rank 0 that this function is. Returns the status, the output and the errors."""
+        with socket.create_server(("127.0.0.1", 0)) as listener, \
+                subprocess.Popen(
+                    [SOFTNIC, "run", "--name", f"member-{os.getpid()}-{next(NUMBERS)}", "--", BEELINE, "doctor", "--cluster",
+                     "127.0.0.1:%d" % listener.getsockname()[1]],
+                    env={**os.environ, "RANK": "1", "WORLD_SIZE": "2", "BEELINE_RENDEZVOUS_TOKEN": TOKEN},
+                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as member:
+            listener.settimeout(60)
+            with listener.accept()[0] as line:
+                line.settimeout(60)
+                rank_0(line)
+            output, error = member.communicate(timeout=60)
+            return member.returncode, output, error
+
+    def test_a_member_tells_nothing_to_a_rank_0_without_the_token(self):
+        def impostor(answer):
+            def rank_0(line):
+                kind, challenge = strangers.received(line)
+                self.assertEqual((kind, len(challenge)), (strangers.CHALLENGE, strangers.RANDOM))
+                line.sendall(strangers.frame(strangers.PROOF, answer(challenge)))
+                self.assertIsNone(strangers.received(line))
+            return rank_0
+        random = bytes(strangers.RANDOM)
+        for answer in (lambda challenge: challenge + challenge,
+                       lambda challenge: random + strangers.proof(strangers.RANK_0, "another token", random, challenge),
+                       lambda challenge: random + strangers.proof(strangers.OTHER_RANK, TOKEN, random, challenge)):
+            status, output, error = self.member_of(impostor(answer))
+            self.assertEqual((status, output), (1, ""))
+            self.assertIn("does not know BEELINE_RENDEZVOUS_TOKEN, so it is told and asked nothing", error)
+            self.assertNotIn(TOKEN, error)
+
     def test_one_of_several_ranks_on_a_host_is_used(self):
         found, report = self.found_on(fabric(2, 1), "cluster 'h0 h1 h0 h1' --json")
         self.assertEqual(found, set())
@@ -229,7 +293,12 @@ SOFTNIC_HOST=$host BEELINE_SYSFS_ROOT=$(dirname "$BEELINE_SYSFS_ROOT")/$host exe
                 ("beeline --peer h1 --cluster x", 2, "choose one of them"),
                 ("beeline --peer h1 --list", 2, "cannot be combined with --peer"),
                 ("beeline --cluster x", 2, "was not started by srun, mpirun or torchrun"),
-                ("RANK=0 WORLD_SIZE=1 beeline --cluster x", 2, "needs two processes or more")):
+                ("RANK=0 WORLD_SIZE=1 beeline --cluster x", 2, "needs two processes or more"),
+                ("RANK=1 WORLD_SIZE=2 beeline --cluster 127.0.0.1:7", 1, "export BEELINE_RENDEZVOUS_TOKEN=$(cat"),
+                ("""echo "127.0.0.1:7 $(printf %032d 0)" >"$FOLDER/open"; chmod 604 "$FOLDER/open"
+                    RANK=1 WORLD_SIZE=2 beeline --cluster "$FOLDER/open" """, 1, "is open to other users (mode 0604)"),
+                ("""ln -s elsewhere "$FOLDER/link"; RANK=1 WORLD_SIZE=2 beeline --cluster "$FOLDER/link" """, 1,
+                 "is a symbolic link")):
             with self.subTest(script=script):
                 found, output, error = self.run_on(fabric(2, 1), script)
                 self.assertEqual((found, output), (status, ""), error)

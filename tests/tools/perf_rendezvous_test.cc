@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tests of the rendezvous of ranks: its file, and the connections to rank 0.
-#include <stdlib.h>  // NOLINT(modernize-deprecated-headers): mkdtemp
+// Tests of the rendezvous of ranks: its file, its token, and the connections to rank 0.
+#include <netinet/in.h>
+#include <stdlib.h>  // NOLINT(modernize-deprecated-headers): mkdtemp, setenv
+#include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 #include <future>
 #include <optional>
 #include <string>
@@ -14,7 +18,9 @@
 #include "tests/support/catch.h"
 #include "tools/perf/admission.h"
 #include "tools/perf/json.h"
+#include "tools/perf/rendezvous.h"
 #include "tools/perf/rendezvous_socket.h"
+#include "tools/perf/token_proof.h"
 
 namespace beeline::perf {
 namespace {
@@ -61,29 +67,135 @@ TEST_CASE("meeting: a run removes its own file, not that of a later run", "[tool
 
 TEST_CASE("meeting: ranks may all connect before the first of them speaks", "[tools][meeting]") {
   const Meeting meeting;
-  Options options;
-  options.ranks = 80;
-  options.timeout_seconds = 60;
-  options.rendezvous = meeting.file();
+  const Expected expected = {.rendezvous = meeting.file(), .ranks = 80, .timeout_seconds = 60};
   RendezvousListener listener = opened(meeting.file());
   std::vector<FrameSocket> sockets;
   std::string token;
-  for (int rank = 1; rank < options.ranks; ++rank) {
+  for (int rank = 1; rank < expected.ranks; ++rank) {
     RendezvousConnection made = dialled(meeting.file());
     token = made.token;
     sockets.emplace_back(std::move(made.fd));
   }
   FrameSocket stranger(dialled(meeting.file()).fd);
-  Admission admission(options, std::move(listener));
+  Admission admission(expected, std::move(listener));
   auto members = std::async(std::launch::async, [&admission] { return admission.gather(); });
   // Connections are accepted in order, so once the last is refused, all are.
   stranger.send(FrameKind::kStatus, "{}");
   CHECK_FALSE(stranger.receive());
   for (std::size_t i = 0; i < sockets.size(); ++i) {
-    options.rank = static_cast<int>(i) + 1;
-    CHECK(sockets[i].send(FrameKind::kHello, encode_hello(options, token)));
+    Challenges challenges = {.of_rank_0 = {}, .of_other_rank = std::string(kChallengeBytes, 'c')};
+    CHECK(sockets[i].send(FrameKind::kChallenge, challenges.of_other_rank));
+    const std::optional<Frame> answer = sockets[i].receive(now_ns() + 60 * kNsPerSec);
+    REQUIRE(answer);
+    challenges.of_rank_0 = answer->body.substr(0, kChallengeBytes);
+    const std::string proof = proof_of(ProvingEnd::kOtherRank, token, challenges);
+    CHECK(sockets[i].send(FrameKind::kHello, proof + encode(Hello{.rank = i + 1})));
   }
   CHECK(members.get());
+}
+
+TEST_CASE("meeting: a proof holds for one end, one token and one pair of challenges",
+          "[tools][meeting]") {
+  const Challenges challenges = {.of_rank_0 = std::string(kChallengeBytes, 'a'),
+                                 .of_other_rank = std::string(kChallengeBytes, 'b')};
+  const Challenges exchanged = {.of_rank_0 = challenges.of_other_rank,
+                                .of_other_rank = challenges.of_rank_0};
+  const std::string token = "a token of the ranks";
+  const std::string proof = proof_of(ProvingEnd::kRank0, token, challenges);
+  CHECK(is_proof_of(ProvingEnd::kRank0, token, challenges, proof));
+  CHECK_FALSE(is_proof_of(ProvingEnd::kOtherRank, token, challenges, proof));
+  CHECK_FALSE(is_proof_of(ProvingEnd::kOtherRank, token, exchanged, proof));
+  CHECK_FALSE(is_proof_of(ProvingEnd::kRank0, token, exchanged, proof));
+  CHECK_FALSE(is_proof_of(ProvingEnd::kRank0, token + "2", challenges, proof));
+  CHECK_FALSE(is_proof_of(ProvingEnd::kRank0, token, challenges, proof.substr(1)));
+  CHECK_FALSE(is_proof_of(ProvingEnd::kRank0, token, challenges, ""));
+  CHECK(*random_bytes(kChallengeBytes) != *random_bytes(kChallengeBytes));
+}
+
+// The words of an error that no later attempt can mend.
+std::string refusal_of(const std::string& file) {
+  const auto made = dial(file, now_ns() + 60 * kNsPerSec);
+  REQUIRE_FALSE(made);
+  CHECK(made.error().code == Errc::kDenied);
+  return made.error().text;
+}
+
+TEST_CASE("meeting: a file that another user could have written does not count",
+          "[tools][meeting]") {
+  const Meeting meeting;
+  const auto write = [&meeting](const std::string& text) {
+    std::ofstream(meeting.file()) << text;
+    REQUIRE(::chmod(meeting.file().c_str(), 0600) == 0);
+  };
+  // Port 1 of this host: nothing listens there, which is another error.
+  write("127.0.0.1:1 0123456789abcdef\n");
+  const auto good = dial(meeting.file(), now_ns() + 60 * kNsPerSec);
+  REQUIRE_FALSE(good);
+  CHECK(good.error().text.find("cannot reach rank 0 at 127.0.0.1:1") == 0);
+  for (const mode_t mode : {0640, 0620, 0604, 0602, 0644}) {
+    REQUIRE(::chmod(meeting.file().c_str(), mode) == 0);
+    CHECK(refusal_of(meeting.file()).find("is open to other users") != std::string::npos);
+  }
+  REQUIRE(::chmod(meeting.file().c_str(), 0600) == 0);
+  const std::string link = meeting.file() + "-link";
+  fs::create_symlink(meeting.file(), link);
+  CHECK(refusal_of(link).find("is a symbolic link") != std::string::npos);
+  const std::string pipe = meeting.file() + "-pipe";
+  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+  CHECK(refusal_of(pipe).find("is no regular file") != std::string::npos);
+  write(std::string(5000, 'x'));
+  CHECK(refusal_of(meeting.file()).find("is longer than") != std::string::npos);
+  // Root gives its file away; anybody else takes one of root's.
+  write("127.0.0.1:1 0123456789abcdef\n");
+  const bool is_root = ::chown(meeting.file().c_str(), 65534, 65534) == 0;
+  CHECK(refusal_of(is_root ? meeting.file() : "/etc/passwd").find("belongs to user") !=
+        std::string::npos);
+}
+
+TEST_CASE("meeting: at HOST:PORT there must be a token", "[tools][meeting]") {
+  ::unsetenv(kRendezvousTokenVariable);
+  CHECK(check_rendezvous("no-port"));
+  for (const char* const token : {"", "0123456789abcde"}) {
+    ::setenv(kRendezvousTokenVariable, token, 1);
+    const Outcome<bool> checked = check_rendezvous("127.0.0.1:7000");
+    REQUIRE_FALSE(checked);
+    CHECK(checked.error().text.find("export BEELINE_RENDEZVOUS_TOKEN=") != std::string::npos);
+    CHECK_FALSE(RendezvousListener::open("127.0.0.1:7000"));
+    CHECK_FALSE(dial("127.0.0.1:7000", now_ns() + 60 * kNsPerSec));
+  }
+  ::setenv(kRendezvousTokenVariable, "0123456789abcdef", 1);
+  CHECK(check_rendezvous("127.0.0.1:7000"));
+  RendezvousListener listener = opened("127.0.0.1:0");
+  sockaddr_in bound{};
+  socklen_t length = sizeof bound;
+  ::getsockname(listener.fd(), reinterpret_cast<sockaddr*>(&bound), &length);
+  const std::string where = "127.0.0.1:" + std::to_string(ntohs(bound.sin_port));
+  const auto joined = std::async(std::launch::async, [&where] {
+    return join(where, Hello{.rank = 1, .about = "the terms"}, 60);
+  });
+  Admission admission({.rendezvous = where}, std::move(listener));
+  const auto ranks = admission.gather();
+  REQUIRE(ranks);
+  CHECK(ranks->at(1).about == "the terms");
+  ::unsetenv(kRendezvousTokenVariable);
+}
+
+TEST_CASE("meeting: a rank tells nothing to a process without the token", "[tools][meeting]") {
+  const Meeting meeting;
+  const RendezvousListener impostor = opened(meeting.file());
+  const auto joined = std::async(std::launch::async, [&meeting] {
+    return join(meeting.file(), Hello{.rank = 1, .about = "the terms"}, 1);
+  });
+  // The first attempt, to which rank 0 without the token answers with what it was sent.
+  UniqueFd fd;
+  while (!fd) fd = UniqueFd(::accept(impostor.fd(), nullptr, nullptr));
+  FrameSocket socket(std::move(fd));
+  const std::optional<Frame> challenge = socket.receive(now_ns() + 60 * kNsPerSec);
+  REQUIRE(challenge);
+  CHECK(challenge->kind == FrameKind::kChallenge);
+  CHECK(challenge->body.size() == kChallengeBytes);
+  CHECK(socket.send(FrameKind::kProof, challenge->body + challenge->body));
+  CHECK_FALSE(socket.receive(now_ns() + 60 * kNsPerSec));
 }
 
 }  // namespace

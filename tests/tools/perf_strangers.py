@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Connects to rank 0 of `beeline perf` without being one of its ranks.
+"""Connects to rank 0 of `beeline perf` without being one of its ranks. It also has what ranks say to rank 0 before
+they are admitted, for tests that know the token.
 
 Usage: perf_strangers.py RENDEZVOUS_FILE crowd|drip
 
@@ -8,6 +9,7 @@ crowd: says what a stranger may say, checks that it is turned away, and stays un
 drip: sends a byte now and then, until rank 0 is gone.
 """
 
+import hmac
 import json
 import os
 import pathlib
@@ -17,7 +19,9 @@ import struct
 import sys
 import time
 
-HELLO = 1
+HELLO, WELCOME, CHALLENGE, PROOF = 1, 9, 10, 11
+RANK_0, OTHER_RANK = b"beeline: rank 0", b"beeline: other rank"
+RANDOM = 32  # bytes of a challenge, and of a proof
 PATIENCE = 30  # seconds; bounds a hang
 
 
@@ -29,6 +33,27 @@ def hello(**words):
     return frame(HELLO, json.dumps(words).encode())
 
 
+def proof(end, token, of_rank_0, of_other_rank):
+    return hmac.new(token.encode(), end + of_rank_0 + of_other_rank, "sha512").digest()[:RANDOM]
+
+
+def received(line):
+    """The kind and the body of one frame; None if the connection has ended."""
+    def exactly(count):
+        data = b""
+        while len(data) < count:
+            part = line.recv(count - len(data))
+            if not part:
+                return None
+            data += part
+        return data
+    head = exactly(5)
+    if head is None:
+        return None
+    length, kind = struct.unpack("<IB", head)
+    return kind, exactly(length)
+
+
 WORDS = {
     "a web browser": b"GET / HTTP/1.0\r\n\r\n",
     "4 GiB announced": struct.pack("<IB", 0xFFFFFFFF, HELLO),
@@ -36,11 +61,20 @@ WORDS = {
     "malformed JSON": frame(HELLO, b'{"rank": '),
     "JSON in JSON": frame(HELLO, b'{"rank": 1, "terms": ' + b"[" * 30000 + b"]" * 30000 + b"}"),
     "JSON of another shape": frame(HELLO, b'["rank"]'),
-    "JSON of other types": hello(rank="one", token=7, terms=None),
+    "JSON of other types": hello(rank="one", about=None),
     "another frame": frame(2, b"{}"),
     "an unknown frame": frame(200, b""),
-    "no token": hello(rank=1, terms={}),
-    "a wrong token": hello(rank=1, terms={}, token="0" * 32),
+    "no proof": hello(rank=1, about="{}"),
+    "a short challenge": frame(CHALLENGE, b"x"),
+    "a long challenge": frame(CHALLENGE, b"x" * 33),
+}
+# What a stranger sends after rank 0's challenge and proof.
+PROOFS = {
+    "no proof": lambda of_rank_0, proof_of_rank_0: b"",
+    "a wrong proof": lambda of_rank_0, proof_of_rank_0: bytes(RANDOM),
+    "rank 0's own proof": lambda of_rank_0, proof_of_rank_0: proof_of_rank_0,
+    "the proof with a token that is empty": lambda of_rank_0, proof_of_rank_0:
+        proof(OTHER_RANK, "", of_rank_0, bytes(RANDOM)),
 }
 
 
@@ -54,34 +88,49 @@ def address_in(file):
     mode = stat.S_IMODE(os.stat(file).st_mode)
     if mode != 0o600:
         sys.exit(f"others may read the token: mode {mode:o}")
-    host, port = file.read_text(encoding="utf-8").split()[0].rsplit(":", 1)
-    return host, int(port)
+    where, token = file.read_text(encoding="utf-8").split()
+    host, port = where.rsplit(":", 1)
+    return (host, int(port)), token
 
 
-def crowd(address):
+def expect_end(name, line):
+    """Rank 0 closes the connection and says nothing more."""
+    try:
+        answer = line.recv(1)
+    except ConnectionResetError:
+        answer = b""
+    except TimeoutError:
+        sys.exit(f"{name}: not turned away")
+    if answer:
+        sys.exit(f"{name}: answered")
+
+
+def crowd(address, token):
     silent = [socket.create_connection(address) for _ in range(3)]
     for _ in range(20):
         socket.create_connection(address).close()
     for name, words in WORDS.items():
         with socket.create_connection(address, PATIENCE) as line:
             line.sendall(words)
-            try:
-                answer = line.recv(1)
-            except ConnectionResetError:
-                answer = b""
-            except TimeoutError:
-                sys.exit(f"{name}: not turned away")
-            if answer:
-                sys.exit(f"{name}: answered")
+            expect_end(name, line)
+    for name, answer in PROOFS.items():
+        with socket.create_connection(address, PATIENCE) as line:
+            line.sendall(frame(CHALLENGE, bytes(RANDOM)))
+            kind, body = received(line)
+            of_rank_0, proof_of_rank_0 = body[:RANDOM], body[RANDOM:]
+            if kind != PROOF or proof_of_rank_0 != proof(RANK_0, token, of_rank_0, bytes(RANDOM)):
+                sys.exit(f"{name}: rank 0 does not prove that it knows the token")
+            line.sendall(frame(HELLO, answer(of_rank_0, proof_of_rank_0) + b'{"rank": 1, "about": "{}"}'))
+            expect_end(name, line)
     print("turned away", flush=True)
     time.sleep(10 * PATIENCE)
     return silent
 
 
-def drip(address):
+def drip(address, _):
     with socket.create_connection(address) as line:
         try:
-            for byte in hello(rank=1, terms={}, token="x" * 10000):
+            for byte in hello(rank=1, about="x" * 10000):
                 line.sendall(bytes([byte]))
                 time.sleep(0.05)
         except OSError:
@@ -89,4 +138,4 @@ def drip(address):
 
 
 if __name__ == "__main__":
-    {"crowd": crowd, "drip": drip}[sys.argv[2]](address_in(pathlib.Path(sys.argv[1])))
+    {"crowd": crowd, "drip": drip}[sys.argv[2]](*address_in(pathlib.Path(sys.argv[1])))

@@ -75,9 +75,11 @@ TABLE
   expect 'hosts without names' 2 '--hosts ,,: an entry is empty; write h0,h1' perf rate --hosts ,,
   local port
   for port in 99999 0 -1 '' http 7x; do
-    expect "port $port" 2 "--rendezvous 127.0.0.1:$port: write HOST:PORT, with a port from 1 to" \
+    expect "port $port" 2 "127.0.0.1:$port: write HOST:PORT, with a port from 1 to" \
       perf rate --rank 1 --rendezvous "127.0.0.1:$port"
   done
+  expect 'a port without a token' 2 'export BEELINE_RENDEZVOUS_TOKEN=' \
+    perf rate --rank 1 --rendezvous 127.0.0.1:9999
   expect 'options in groups' 0 'Plugin, devices, memory' "$beeline" perf --help
   expect 'the version' 0 $'\nNCCL network plugin interface v6 to v12' "$beeline" --version
   expect 'the protocol' 0 $'\nProtocol between two processes: version' "$beeline" --version

@@ -174,6 +174,16 @@ TEST_CASE("config: the process's own environment is read", "[unit][config]") {
   CHECK(environ.get("PATH") == path);
 }
 
+TEST_CASE("config: a secret of the commands is no part of the environment", "[unit][config]") {
+  ::setenv("BEELINE_RENDEZVOUS_TOKEN", "secret", 1);
+  ::setenv("BEELINE_RENDEZVOUS_TOKEN2", "another", 1);
+  const Environ environ = Environ::of_process();
+  CHECK_FALSE(environ.get("BEELINE_RENDEZVOUS_TOKEN"));
+  CHECK(environ.get("BEELINE_RENDEZVOUS_TOKEN2") == "another");
+  ::unsetenv("BEELINE_RENDEZVOUS_TOKEN");
+  ::unsetenv("BEELINE_RENDEZVOUS_TOKEN2");
+}
+
 TEST_CASE("config: every parameter can be set, and its default written out is accepted",
           "[unit][config]") {
   for (const ParamText& row : param_texts()) {

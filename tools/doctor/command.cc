@@ -96,7 +96,8 @@ void add_command(tools::CommandLine& line) {
       "FILE");
   doctor.add("--cluster", options->cluster,
              "The same with the hosts on which srun, mpirun or torchrun runs this command. Its "
-             "ranks meet at a file in a shared folder, or at HOST:PORT of rank 0",
+             "ranks meet at a file in a shared folder, or at HOST:PORT of rank 0 with a secret in "
+             "BEELINE_RENDEZVOUS_TOKEN",
              "FILE");
   doctor.add("--launch", options->launch,
              "The command that runs another one on {host} (default: ssh -o BatchMode=yes -o "

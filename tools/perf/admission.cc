@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A client that connects sends its rank and its options.
+// A client sends a challenge, gets rank 0's proof, and sends its own proof and its rank.
 #include "tools/perf/admission.h"
 
 #include <fmt/format.h>
@@ -45,9 +45,7 @@ void prepare(int fd, int timeout_seconds) {
 
 // Beyond this number the oldest connection is closed. A rank sends its hello at once, but all ranks
 // may connect before the first hello is read.
-size_t most_clients(const Options& options) {
-  return std::max(kFewestClients, 2 * static_cast<size_t>(options.ranks));
-}
+size_t most_clients(int ranks) { return std::max(kFewestClients, 2 * static_cast<size_t>(ranks)); }
 
 // Errors of a single connection; the next one may succeed.
 bool is_error_of_one_connection(int sys_errno) {
@@ -56,26 +54,30 @@ bool is_error_of_one_connection(int sys_errno) {
 
 }  // namespace
 
-Admission::Admission(const Options& options, RendezvousListener listener)
-    : options_(options),
+Admission::Admission(Expected expected, RendezvousListener listener)
+    : expected_(std::move(expected)),
       listener_(std::move(listener)),
-      members_(static_cast<size_t>(options.ranks)),
-      missing_(members_.size() - 1) {}
+      ranks_(static_cast<size_t>(expected_.ranks)),
+      missing_(ranks_.size() - 1) {}
 
-Outcome<std::vector<Member>> Admission::gather() {
-  const std::int64_t deadline = now_ns() + options_.timeout_seconds * kNsPerSec;
+Outcome<std::vector<Joined>> Admission::gather() {
+  const std::int64_t deadline = now_ns() + expected_.timeout_seconds * kNsPerSec;
   while (missing_ > 0) {
     if (now_ns() >= deadline) {
-      return fail(fmt::format("{} of {} ranks did not connect to {} within {} s (--timeout)",
-                              missing_, options_.ranks, options_.rendezvous,
-                              options_.timeout_seconds));
+      const auto absent = std::find_if(ranks_.begin() + 1, ranks_.end(),
+                                       [](const Joined& rank) { return !rank.socket; });
+      return fail(fmt::format(
+          "{} of {} ranks did not connect to {} within {} s, the first of them rank {}: start all "
+          "ranks, with the same address or file; the others print why they cannot join",
+          missing_, expected_.ranks, expected_.rendezvous, expected_.timeout_seconds,
+          absent - ranks_.begin()));
     }
     BL_TRY(wait_once(deadline));
   }
-  for (size_t rank = 1; rank < members_.size(); ++rank) {
-    members_[rank].socket.send(FrameKind::kWelcome, {});
+  for (size_t rank = 1; rank < ranks_.size(); ++rank) {
+    ranks_[rank].socket.send(FrameKind::kWelcome, {});
   }
-  return std::move(members_);
+  return std::move(ranks_);
 }
 
 Outcome<bool> Admission::wait_once(std::int64_t deadline) {
@@ -88,7 +90,7 @@ Outcome<bool> Admission::wait_once(std::int64_t deadline) {
   const auto left = static_cast<int>((deadline - now_ns()) / kNsPerMs + 1);
   if (::poll(waiting.data(), waiting.size(), left) <= 0) return true;
   for (size_t i = 0; i < clients.size(); ++i) {
-    if (waiting[i + 1].revents != 0) BL_TRY(read_hello(clients[i]));
+    if (waiting[i + 1].revents != 0) BL_TRY(read_frame(clients[i]));
   }
   if (waiting.front().revents != 0) BL_TRY(accept_client());
   return true;
@@ -102,37 +104,55 @@ Outcome<bool> Admission::accept_client() {
   if (!fd) {
     if (is_error_of_one_connection(errno)) return true;
     return fail(fmt::format("cannot accept more ranks: {}; {} of {} are missing",
-                            std::strerror(errno), missing_, options_.ranks));
+                            std::strerror(errno), missing_, expected_.ranks));
   }
-  prepare(fd.get(), options_.timeout_seconds);
+  prepare(fd.get(), expected_.timeout_seconds);
   clients_.push_back({FrameSocket(std::move(fd), kLongestHello), address_of(address, length)});
-  if (clients_.size() > most_clients(options_)) refuse(clients_.begin());
+  if (clients_.size() > most_clients(expected_.ranks)) refuse(clients_.begin());
   return true;
 }
 
-Outcome<bool> Admission::read_hello(Clients::iterator client) {
+Outcome<bool> Admission::read_frame(Clients::iterator client) {
   const bool open = client->socket.read_some();
   const std::optional<Frame> frame = client->socket.next();
   if (!frame && open) return true;
-  const std::optional<Hello> hello =
-      frame && frame->kind == FrameKind::kHello ? decode_hello(frame->body) : std::nullopt;
-  if (hello && hello->token == listener_.token()) return admit(client, *hello);
+  if (frame && frame->kind == FrameKind::kChallenge) {
+    if (BL_TRY(prove(*client, frame->body))) return true;
+  } else if (const std::optional<Hello> hello =
+                 frame ? proven_hello(*client, *frame) : std::nullopt) {
+    return admit(client, *hello);
+  }
   refuse(client);
   return true;
 }
 
-// The client has the token, if there is one, so any error here is a mistake of the user.
+// False: it is no challenge, or a second one.
+Outcome<bool> Admission::prove(Client& client, const std::string& challenge) {
+  if (challenge.size() != kChallengeBytes || !client.challenges.of_rank_0.empty()) return false;
+  client.challenges = {.of_rank_0 = BL_TRY(random_bytes(kChallengeBytes)),
+                       .of_other_rank = challenge};
+  const std::string proof = proof_of(ProvingEnd::kRank0, listener_.token(), client.challenges);
+  return client.socket.send(FrameKind::kProof, client.challenges.of_rank_0 + proof);
+}
+
+std::optional<Hello> Admission::proven_hello(const Client& client, const Frame& frame) const {
+  if (frame.kind != FrameKind::kHello || client.challenges.of_rank_0.empty()) return std::nullopt;
+  const std::string_view body = frame.body;
+  const bool is_proven = is_proof_of(ProvingEnd::kOtherRank, listener_.token(), client.challenges,
+                                     body.substr(0, kProofBytes));
+  if (!is_proven) return std::nullopt;
+  return decode_hello(std::string(body.substr(kProofBytes)));
+}
+
+// The client has the token, so any error here is a mistake of the user.
 Outcome<bool> Admission::admit(Clients::iterator client, const Hello& hello) {
   const size_t rank = hello.rank;
-  if (rank == 0 || rank >= members_.size() || members_[rank].socket) {
+  if (rank == 0 || rank >= ranks_.size() || ranks_[rank].socket) {
     return fail(fmt::format("rank {} connected twice, or does not exist", rank));
   }
-  if (hello.terms != terms_of(options_)) {
-    return fail(fmt::format("rank {} was started with other options: {}, rank 0 with {}", rank,
-                            hello.terms, terms_of(options_)));
-  }
+  BL_TRY(expected_.check(hello));
   client->socket.trust();
-  members_[rank].socket = std::move(client->socket);
+  ranks_[rank] = {.socket = std::move(client->socket), .about = hello.about};
   clients_.erase(client);
   --missing_;
   return true;

@@ -1,44 +1,63 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The connections to rank 0 until every rank has connected. Any other client is refused, or stays
-// connected without effect; rank 0 never waits for it.
+// The connections to rank 0 until every rank has connected, of `beeline perf` and of `beeline
+// doctor`. Rank 0 proves to each client that it knows the token, and the client has to prove the
+// same. Any other client is refused, or stays connected without effect; rank 0 never waits for it.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <list>
 #include <string>
 #include <vector>
 
-#include "tools/perf/coordinator.h"
+#include "tools/perf/frame_socket.h"
+#include "tools/perf/messages.h"
 #include "tools/perf/rendezvous_socket.h"
+#include "tools/perf/token_proof.h"
 
 namespace beeline::perf {
 
+struct Expected {
+  std::string rendezvous;
+  int ranks = 2;
+  int timeout_seconds = 60;
+  // Whether a rank fits to this one. An error ends the gathering.
+  std::function<Outcome<void>(const Hello&)> check = [](const Hello&) { return Outcome<void>(); };
+};
+
+struct Joined {
+  FrameSocket socket;
+  std::string about = {};  // of its Hello
+};
+
 class Admission {
  public:
-  Admission(const Options& options, RendezvousListener listener);
+  Admission(Expected expected, RendezvousListener listener);
 
-  // Waits for all other ranks, for at most --timeout. The result is indexed by rank; entry 0 is
-  // empty.
-  Outcome<std::vector<Member>> gather();
+  // Waits for all other ranks. The result is indexed by rank; entry 0 is empty.
+  Outcome<std::vector<Joined>> gather();
 
  private:
   struct Client {
     FrameSocket socket;
-    std::string from = {};  // its address
+    std::string from = {};       // its address
+    Challenges challenges = {};  // none before it has sent its own
   };
   using Clients = std::list<Client>;
 
   Outcome<bool> wait_once(std::int64_t deadline);
   Outcome<bool> accept_client();
-  Outcome<bool> read_hello(Clients::iterator client);
+  Outcome<bool> read_frame(Clients::iterator client);
+  Outcome<bool> prove(Client& client, const std::string& challenge);
+  std::optional<Hello> proven_hello(const Client& client, const Frame& frame) const;
   Outcome<bool> admit(Clients::iterator client, const Hello& hello);
   void refuse(Clients::iterator client);
 
-  const Options& options_;
+  const Expected expected_;
   RendezvousListener listener_;
   Clients clients_;  // the oldest first
-  std::vector<Member> members_;
+  std::vector<Joined> ranks_;
   size_t missing_;
   int refused_ = 0;
 };

@@ -123,7 +123,8 @@ void add_ranks(tools::Subcommand& perf, Options& options, Words& words) {
   perf.add("--hosts", words.hosts, "softnic hosts of the ranks, in turn: h0,h1");
   perf.add("--rank", words.rank, "Run only this rank; the others are started elsewhere");
   perf.add("--rendezvous", options.rendezvous,
-           "How to find rank 0: a file for its address and a token, or HOST:PORT. Without --rank, "
+           "How to find rank 0: a file for its address and a token, or HOST:PORT with a secret in "
+           "BEELINE_RENDEZVOUS_TOKEN. Without --rank, "
            "srun, mpirun or torchrun says which rank this is, and how many there are");
   perf.add_flag("--pin", options.pin, "Pin each rank to a processor");
 }

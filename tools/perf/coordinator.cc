@@ -120,7 +120,9 @@ void Coordinator::handle(size_t rank, const Frame& frame) {
     case FrameKind::kDone: rank_state.done = true; return;
     case FrameKind::kHello:
     case FrameKind::kGathered:
-    case FrameKind::kWelcome: break;  // ranks do not send these
+    case FrameKind::kWelcome:
+    case FrameKind::kChallenge:
+    case FrameKind::kProof: break;  // ranks do not send these
   }
   refuse(rank);
 }

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "common/base/fd.h"
 #include "tools/cli/exit_status.h"
@@ -16,7 +17,7 @@ namespace beeline::perf {
 
 enum class FrameKind : std::uint8_t {
   // rank to coordinator
-  kHello = 1,  // JSON: the rank and its options
+  kHello = 1,  // the proof of the token, then JSON: the rank, and what it tells of itself
   kPlugin,     // JSON: the plugin and its devices
   kStatus,     // JSON: how much is done, and what it waits for
   kGather,     // the purpose, NUL, the part of this rank
@@ -26,6 +27,9 @@ enum class FrameKind : std::uint8_t {
   // coordinator to rank
   kGathered,  // the parts of all ranks by rank, each preceded by its length
   kWelcome,   // to a rank that has connected: all ranks have connected
+  // before kHello
+  kChallenge,  // rank to rank 0: its challenge
+  kProof,      // rank 0 to rank: its challenge, then its proof of the token
 };
 
 struct Frame {
@@ -43,6 +47,11 @@ class FrameSocket {
   explicit operator bool() const noexcept { return static_cast<bool>(fd_); }
   int fd() const noexcept { return fd_.get(); }
   void close() { fd_.reset(); }
+  // Gives the connection to the caller, and in `unread` the bytes that were read from it already.
+  UniqueFd release(std::string* unread) {
+    *unread = std::exchange(in_, {});
+    return std::move(fd_);
+  }
   // From now on, the other end may send the longest frame that a run can have.
   void trust() noexcept { longest_ = kTrusted; }
 

@@ -88,9 +88,7 @@ Row::Number number_of(const json& number) {
 }
 
 Hello hello_of(const json& hello) {
-  return {.rank = hello.at("rank").get<size_t>(),
-          .terms = text_of(hello.at("terms")),
-          .token = hello.value("token", "")};
+  return {.rank = hello.at("rank").get<size_t>(), .about = hello.at("about").get<std::string>()};
 }
 
 RankFacts facts_of(const json& all) {
@@ -145,8 +143,8 @@ std::optional<Message> decode(Message (*read)(const json&), const std::string& b
 
 std::string terms_of(const Options& options) { return text_of(json_of_terms(options)); }
 
-std::string encode_hello(const Options& options, const std::string& token) {
-  return text_of({{"rank", options.rank}, {"terms", json_of_terms(options)}, {"token", token}});
+std::string encode(const Hello& hello) {
+  return text_of({{"rank", hello.rank}, {"about", hello.about}});
 }
 
 std::string encode(const RankFacts& facts) { return text_of(json_of(facts)); }

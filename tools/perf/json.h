@@ -21,7 +21,7 @@ namespace beeline::perf {
 // If they are equal, the texts are.
 std::string terms_of(const Options& options);
 
-std::string encode_hello(const Options& options, const std::string& token);
+std::string encode(const Hello& hello);
 std::string encode(const RankFacts& facts);
 std::string encode(const Status& status);
 std::string encode(const Row& row);

@@ -11,11 +11,10 @@
 
 namespace beeline::perf {
 
-// The first frame of a rank that has connected.
+// The first frame of a rank that has proven the token.
 struct Hello {
   std::size_t rank = 0;
-  std::string terms = {};  // its json.h:terms_of
-  std::string token = {};  // of the rendezvous file, if there is one
+  std::string about = {};  // of `beeline perf`: its json.h:terms_of; of the doctor: its host
 };
 
 struct GpuFacts {

@@ -18,7 +18,9 @@
 #include "common/base/clock.h"
 #include "tools/cli/output_file.h"
 #include "tools/cli/unknown_word.h"
+#include "tools/perf/admission.h"
 #include "tools/perf/coordinator.h"
+#include "tools/perf/json.h"
 #include "tools/perf/rank_process.h"
 #include "tools/perf/rendezvous.h"
 
@@ -61,14 +63,30 @@ Outcome<std::vector<Member>> start_all(const Options& options, const Pattern& pa
   return members;
 }
 
+Outcome<std::vector<Joined>> gather(const Options& options) {
+  const auto check = [&options](const Hello& hello) -> Outcome<void> {
+    if (hello.about == terms_of(options)) return {};
+    return fail(fmt::format("rank {} was started with other options: {}, rank 0 with {}",
+                            hello.rank, hello.about, terms_of(options)));
+  };
+  Admission admission({.rendezvous = options.rendezvous,
+                       .ranks = options.ranks,
+                       .timeout_seconds = options.timeout_seconds,
+                       .check = check},
+                      BL_TRY(RendezvousListener::open(options.rendezvous)));
+  return admission.gather();
+}
+
 Outcome<std::vector<Member>> start_first(const Options& options, const Pattern& pattern) {
-  std::vector<Member> members = BL_TRY(gather_members(options));
+  std::vector<Member> members;
+  for (Joined& joined : BL_TRY(gather(options))) members.push_back({std::move(joined.socket)});
   members[0] = BL_TRY(start_rank(options, pattern, 0, members));
   return members;
 }
 
 int run_remote_rank(const Options& options, const Pattern& pattern) {
-  Outcome<FrameSocket> socket = join_coordinator(options);
+  const Hello hello = {.rank = static_cast<size_t>(options.rank), .about = terms_of(options)};
+  Outcome<FrameSocket> socket = join(options.rendezvous, hello, options.timeout_seconds);
   if (!socket) return tools::print_error(socket.error());
   return run_rank(options, pattern, Team(std::move(*socket), options.rank, options.ranks));
 }

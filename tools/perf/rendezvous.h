@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Connects ranks that were started separately to rank 0, which rendezvous_socket.h finds.
+// Connects a rank to rank 0, whose side is admission.h, of `beeline perf` and of `beeline doctor`.
 #pragma once
 
-#include <vector>
+#include <string>
 
-#include "tools/perf/coordinator.h"
+#include "tools/perf/frame_socket.h"
+#include "tools/perf/messages.h"
 
 namespace beeline::perf {
 
-// Rank 0's side: waits for all other ranks. The result is indexed by rank; entry 0 is empty.
-Outcome<std::vector<Member>> gather_members(const Options& options);
-
-// The side of all other ranks: returns when all ranks have connected.
-Outcome<FrameSocket> join_coordinator(const Options& options);
+// Returns when all ranks have connected. Rank 0 has to prove that it knows the token before this
+// rank tells anything of itself, and nothing else that it sends is read before.
+Outcome<FrameSocket> join(const std::string& rendezvous, const Hello& hello, int timeout_seconds);
 
 }  // namespace beeline::perf

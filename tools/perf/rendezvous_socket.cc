@@ -9,8 +9,8 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <poll.h>
-#include <sys/random.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -20,17 +20,21 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <memory>
+#include <sstream>
 #include <utility>
 
 #include "common/base/clock.h"
+#include "tools/perf/token_proof.h"
 
 namespace beeline::perf {
 namespace {
 
 // The timeout for each address of a host name.
 constexpr std::int64_t kConnectNs = 5 * kNsPerSec;
+constexpr std::size_t kTokenBytes = 16;     // in the file
+constexpr std::size_t kShortestToken = 16;  // characters of the variable
+constexpr std::size_t kLongestFile = 4096;
 
 struct FreeAddresses {
   void operator()(addrinfo* list) const noexcept { ::freeaddrinfo(list); }
@@ -52,7 +56,7 @@ Outcome<Addresses> resolve(const std::string& where) {
   const int error =
       ::getaddrinfo(host.empty() ? nullptr : host.c_str(), port.c_str(), &hints, &list);
   if (error != 0) {
-    return fail(fmt::format("--rendezvous {}: {}; write HOST:PORT, or the path of a file", where,
+    return fail(fmt::format("{}: {}; write HOST:PORT, or the path of a file", where,
                             ::gai_strerror(error)));
   }
   return Addresses(list);
@@ -81,13 +85,23 @@ std::string own_address() {
 }
 
 Outcome<std::string> make_token() {
-  std::array<unsigned char, 16> chance{};
-  if (::getrandom(chance.data(), chance.size(), 0) != static_cast<ssize_t>(chance.size())) {
-    return fail(fmt::format("cannot make a token for the rendezvous: {}", std::strerror(errno)));
-  }
   std::string token;
-  for (const unsigned char byte : chance) token += fmt::format("{:02x}", byte);
+  for (const char byte : BL_TRY(random_bytes(kTokenBytes))) {
+    token += fmt::format("{:02x}", static_cast<unsigned char>(byte));
+  }
   return token;
+}
+
+Outcome<std::string> token_of_environment(const std::string& rendezvous) {
+  const char* const text = std::getenv(kRendezvousTokenVariable);
+  const std::string token = text == nullptr ? "" : text;
+  if (token.size() >= kShortestToken) return token;
+  return fail(fmt::format(
+      "{}: without a token, anyone who reaches this port could pass for a rank. On one host, run: "
+      "export {}=$(cat /proc/sys/kernel/random/uuid); and give all ranks that value, of {} "
+      "characters or more ({}), or name a file in a folder that they share",
+      rendezvous, kRendezvousTokenVariable, kShortestToken,
+      token.empty() ? "it is not set" : fmt::format("it has {}", token.size())));
 }
 
 // Returns errno. Readers see either the whole file or no file, and only its owner can read it.
@@ -105,12 +119,58 @@ int write_file(const std::string& file, const std::string& content) {
   return wrong;
 }
 
+// Why a file cannot be the one that rank 0 has written. Empty: it can.
+std::string why_foreign(const struct stat& file) {
+  if (!S_ISREG(file.st_mode)) return "is no regular file";
+  if (file.st_uid != ::geteuid()) {
+    return fmt::format("belongs to user {}, and this is user {}", file.st_uid, ::geteuid());
+  }
+  const unsigned mode = file.st_mode & 07777U;
+  if ((mode & 077U) != 0) return fmt::format("is open to other users (mode {:04o})", mode);
+  if (file.st_size > static_cast<off_t>(kLongestFile)) {
+    return fmt::format("is longer than {} bytes", kLongestFile);
+  }
+  return {};
+}
+
+struct Found {
+  std::string where = {};
+  std::string token = {};
+};
+
+// The file names a process to which this one connects, so it counts only if its own user has
+// written it.
+Outcome<Found> read_file(const std::string& path) {
+  const auto refused = [&path](const std::string& why) {
+    return fail(Problem(Errc::kDenied,
+                        fmt::format("the rendezvous file {} {}. Rank 0 makes it, and only its own "
+                                    "user may read and write it: remove the file and start all "
+                                    "ranks as one user, or use HOST:PORT",
+                                    path, why)));
+  };
+  const auto absent = [&path] {
+    return fail(fmt::format("rank 0 has not written its address to {}", path));
+  };
+  // Not blocked by a pipe.
+  UniqueFd in(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  if (!in && (errno == ENOENT || errno == ESTALE)) return absent();
+  if (!in && errno == ELOOP) return refused("is a symbolic link");
+  if (!in) return refused(fmt::format("cannot be opened: {}", std::strerror(errno)));
+  struct stat status {};
+  if (::fstat(in.get(), &status) != 0) return refused(std::strerror(errno));
+  if (const std::string why = why_foreign(status); !why.empty()) return refused(why);
+  std::string text(kLongestFile, '\0');
+  const ssize_t length = ::read(in.get(), text.data(), text.size());
+  std::istringstream words(text.substr(0, static_cast<size_t>(std::max<ssize_t>(length, 0))));
+  Found found;
+  if (!(words >> found.where >> found.token)) return absent();
+  return found;
+}
+
 // A later run may have replaced the file.
 bool holds_token(const std::string& file, const std::string& token) {
-  std::ifstream in(file);
-  std::string where;
-  std::string found;
-  return (in >> where >> found) && found == token;
+  const Outcome<Found> found = read_file(file);
+  return found && found->token == token;
 }
 
 Outcome<UniqueFd> listen_at(const std::string& rendezvous, const std::string& where) {
@@ -121,8 +181,8 @@ Outcome<UniqueFd> listen_at(const std::string& rendezvous, const std::string& wh
   if (::bind(listener.get(), addresses->ai_addr, addresses->ai_addrlen) != 0 ||
       ::listen(listener.get(), SOMAXCONN) != 0) {
     return fail(
-        fmt::format("cannot listen at {} for --rendezvous {}: {}; rank 0 must run on "
-                    "the machine that has this address",
+        fmt::format("cannot listen at {} for the ranks that come to {}: {}; rank 0 must run on "
+                    "the machine that has this address, and no other process may have the port",
                     where, rendezvous, std::strerror(errno)));
   }
   return listener;
@@ -172,18 +232,21 @@ Outcome<bool> check_rendezvous(const std::string& rendezvous) {
   const char* const end = port.data() + port.size();
   unsigned number = 0;
   const auto [stop, error] = std::from_chars(port.data(), end, number);
-  if (error == std::errc() && stop == end && number >= 1 && number <= 65535) return true;
-  return fail(
-      fmt::format("--rendezvous {}: write HOST:PORT, with a port from 1 to 65535, or the "
-                  "path of a file",
-                  rendezvous));
+  if (error != std::errc() || stop != end || number < 1 || number > 65535) {
+    return fail(fmt::format(
+        "{}: write HOST:PORT, with a port from 1 to 65535, or the path of a file", rendezvous));
+  }
+  BL_TRY(token_of_environment(rendezvous));
+  return true;
 }
 
 Outcome<RendezvousListener> RendezvousListener::open(const std::string& rendezvous) {
-  if (!is_file(rendezvous)) return RendezvousListener(BL_TRY(listen_at(rendezvous, rendezvous)));
+  if (!is_file(rendezvous)) {
+    const std::string token = BL_TRY(token_of_environment(rendezvous));
+    return RendezvousListener(BL_TRY(listen_at(rendezvous, rendezvous)), token);
+  }
   const std::string address = own_address();
-  RendezvousListener listener(BL_TRY(listen_at(rendezvous, address + ":0")));
-  listener.token_ = BL_TRY(make_token());
+  RendezvousListener listener(BL_TRY(listen_at(rendezvous, address + ":0")), BL_TRY(make_token()));
   const std::string content =
       fmt::format("{}:{} {}\n", address, port_of(listener.fd()), listener.token_);
   if (const int wrong = write_file(rendezvous, content)) {
@@ -193,6 +256,9 @@ Outcome<RendezvousListener> RendezvousListener::open(const std::string& rendezvo
                     rendezvous, std::strerror(wrong)));
   }
   listener.file_ = rendezvous;
+  // Some file systems change the owner, such as NFS that of a file of root. Better said here than
+  // by each other rank.
+  if (const Outcome<Found> found = read_file(rendezvous); !found) return fail(found.error());
   return listener;
 }
 
@@ -206,16 +272,14 @@ RendezvousListener::~RendezvousListener() {
 }
 
 Outcome<RendezvousConnection> dial(const std::string& rendezvous, std::int64_t deadline_ns) {
-  if (!is_file(rendezvous))
-    return RendezvousConnection{BL_TRY(connect_to(rendezvous, deadline_ns)), {}};
-  std::ifstream in(rendezvous);
-  std::string where;
-  std::string token;
-  if (!(in >> where >> token)) {
-    return fail(fmt::format(
-        "rank 0 has not written its address to {}, or this user may not read it", rendezvous));
-  }
-  return RendezvousConnection{BL_TRY(connect_to(where, deadline_ns)), token};
+  const bool is_from_file = is_file(rendezvous);
+  const Found found =
+      is_from_file ? BL_TRY(read_file(rendezvous))
+                   : Found{.where = rendezvous, .token = BL_TRY(token_of_environment(rendezvous))};
+  return RendezvousConnection{.fd = BL_TRY(connect_to(found.where, deadline_ns)),
+                              .token = found.token,
+                              .where = found.where,
+                              .is_from_file = is_from_file};
 }
 
 }  // namespace beeline::perf

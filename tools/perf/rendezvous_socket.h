@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The argument of --rendezvous, by which ranks on several machines find rank 0: HOST:PORT, or a
-// file into which rank 0 writes its address and a token. Only its owner can read the file, so a
-// client that knows the token is one of the ranks. At HOST:PORT there is no token.
+// How ranks on several machines find rank 0 (perf --rendezvous, doctor --cluster): at HOST:PORT, or
+// by a file into which rank 0 writes its address and a token. Only the user of rank 0 can read the
+// file, so who knows the token is one of the ranks. At HOST:PORT the token is in the environment of
+// all ranks (kRendezvousTokenVariable).
 #pragma once
 
 #include <cstdint>
 #include <string>
 
 #include "common/base/fd.h"
+#include "common/base/rendezvous_token.h"
 #include "tools/cli/exit_status.h"
 
 namespace beeline::perf {
 
-// Checks the argument of --rendezvous.
+// Checks the form of the argument, and with HOST:PORT that there is a token.
 Outcome<bool> check_rendezvous(const std::string& rendezvous);
 
 // Rank 0's side. It listens at one address as long as this object exists. The destructor removes
@@ -26,11 +28,11 @@ class RendezvousListener {
   ~RendezvousListener();
 
   int fd() const noexcept { return listener_.get(); }
-  // Empty if there is none.
   const std::string& token() const noexcept { return token_; }
 
  private:
-  explicit RendezvousListener(UniqueFd listener) : listener_(std::move(listener)) {}
+  RendezvousListener(UniqueFd listener, std::string token)
+      : listener_(std::move(listener)), token_(std::move(token)) {}
 
   UniqueFd listener_;
   std::string token_;
@@ -41,9 +43,12 @@ class RendezvousListener {
 struct RendezvousConnection {
   UniqueFd fd;
   std::string token;
+  std::string where;  // HOST:PORT
+  bool is_from_file = false;
 };
 
-// Makes one attempt, which ends at the deadline at the latest.
+// Makes one attempt, which ends at the deadline at the latest. A later one may succeed, unless the
+// error is kDenied.
 Outcome<RendezvousConnection> dial(const std::string& rendezvous, std::int64_t deadline_ns);
 
 }  // namespace beeline::perf

@@ -9,7 +9,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/../guest/rdma.sh"
 source "$(dirname "${BASH_SOURCE[0]}")/../guest/perf.sh"
 
 me=$3 port=7000 # no other program uses ports in this machine
-export NCCL_SOCKET_IFNAME=eth0
+export NCCL_SOCKET_IFNAME=eth0 BEELINE_RENDEZVOUS_TOKEN=known-to-both-machines
 
 two_cards() {
   local rail card

@@ -14,7 +14,9 @@ namespace beeline::doctor {
 class LineStream {
  public:
   LineStream() = default;
-  LineStream(UniqueFd in, UniqueFd out) : in_(std::move(in)), out_(std::move(out)) {}
+  // `unread` was read from `in` already.
+  LineStream(UniqueFd in, UniqueFd out, std::string unread = {})
+      : in_(std::move(in)), out_(std::move(out)), text_(std::move(unread)) {}
 
   // `line` has no line break.
   Outcome<void> send(const std::string& line);

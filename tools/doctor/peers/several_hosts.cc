@@ -16,6 +16,7 @@
 #include "tools/doctor/peers/launch.h"
 #include "tools/doctor/peers/member.h"
 #include "tools/doctor/report.h"
+#include "tools/perf/rendezvous_socket.h"
 
 namespace beeline::doctor {
 namespace {
@@ -122,6 +123,7 @@ Outcome<int> survey_and_report(std::vector<Peer> peers, const SurveyOptions& sur
 
 Outcome<int> look_at_cluster(const Options& options) {
   const Place place = BL_TRY(place_of_this_process());
+  BL_TRY(perf::check_rendezvous(options.cluster));
   if (place.rank > 0) return join_cluster(options.cluster, place);
   const SurveyOptions survey = {.seconds = options.seconds, .progress = show_progress};
   return survey_and_report(BL_TRY(gather_cluster(options.cluster, place)), survey, options);
