@@ -8,6 +8,7 @@ import itertools
 import json
 import os
 import pathlib
+import re
 import socket
 import subprocess
 import sys
@@ -227,6 +228,28 @@ exit "$status"
             self.assertIn("does not know BEELINE_RENDEZVOUS_TOKEN, so it is told and asked nothing", error)
             self.assertNotIn(TOKEN, error)
 
+    def test_a_member_takes_no_variable_and_no_library_from_rank_0(self):
+        def rank_0(line):
+            random = bytes(strangers.RANDOM)
+            challenge = strangers.received(line)[1]
+            proof = strangers.proof(strangers.RANK_0, TOKEN, random, challenge)
+            line.sendall(strangers.frame(strangers.PROOF, random + proof))
+            hello = strangers.received(line)[1]
+            self.assertEqual(hello[:strangers.RANDOM], strangers.proof(strangers.OTHER_RANK, TOKEN, random, challenge))
+            self.assertEqual(json.loads(hello[strangers.RANDOM:])["rank"], 1)
+            line.sendall(strangers.frame(strangers.WELCOME, b""))
+            answers = line.makefile()
+            for ask in (0, 1):
+                request = {"ask": ask, "seconds": 0, "rail": 0, "in_gpu_memory": False, "is_first": False, "handle": "",
+                           "variables": {"BEELINE_IBVERBS_LIB": "/none.so", "BEELINE_WOMBAT": "1"},
+                           "plugin": "/none.so"}
+                line.sendall(json.dumps(request).encode() + b"\n")
+                answer = answers.readline()
+                self.assertNotRegex(answer, "none.so|WOMBAT")
+            self.assertIn("libnccl-net-beeline.so", answer)
+            self.assertEqual(len(json.loads(answer)["rails"]), 2)
+        self.assertEqual(self.member_of(rank_0)[0], 0)
+
     def test_one_of_several_ranks_on_a_host_is_used(self):
         found, report = self.found_on(fabric(2, 1), "cluster 'h0 h1 h0 h1' --json")
         self.assertEqual(found, set())
@@ -272,6 +295,53 @@ SOFTNIC_HOST=$host BEELINE_SYSFS_ROOT=$(dirname "$BEELINE_SYSFS_ROOT")/$host exe
             found, report = self.found_on(fabric(2, 1), f"beeline --json --peer h1 --launch '{command}'")
             self.assertEqual(found, {("host-not-examined", "h1")})
             self.assertIn(words, report["findings"][0]["fact"])
+
+    def test_the_other_hosts_get_the_variables_on_their_command_line(self):
+        # As ssh does it: a shell on the other host reads the command once more.
+        (self.folder / "far").write_text("""
+export SOFTNIC_HOST=$1 BEELINE_SYSFS_ROOT=$(dirname "$BEELINE_SYSFS_ROOT")/$1; shift
+echo "$*" >"$FOLDER/command"
+unset NCCL_IB_HCA
+exec sh -c "$*"
+""")
+        script = """export NCCL_IB_HCA=^softnic1 NCCL_ALGO="ring; touch $FOLDER/run" NCCL_X='$(touch "$FOLDER"/run)'
+            export BEELINE_RENDEZVOUS_TOKEN=TOKEN
+            beeline --json --peer h1 --launch "%s" 2>"$FOLDER/error"
+            """.replace("TOKEN", TOKEN)
+        for launch in ("sh $FOLDER/far {host}", "env SOFTNIC_HOST={host} BEELINE_SYSFS_ROOT=$ROOTS/{host}"):
+            found, report = self.found_on(fabric(2, 2), script % launch)
+            self.assertEqual({f for f in found if "unreachable" in f[0]}, set())
+            self.assertEqual([(p["a"], p["b"]) for p in report["pairs"]], [("h0 softnic0", "h1 softnic0")])
+            error = (self.folder / "error").read_text()
+            for name in ("NCCL_ALGO", "NCCL_X"):
+                self.assertIn(f"{name} is not set on the other hosts, since a shell would change its value", error)
+            self.assertFalse((self.folder / "run").exists())
+            self.assertNotIn(TOKEN, error + json.dumps(report))
+        command = (self.folder / "command").read_text()
+        self.assertRegex(command, "^env .*NCCL_IB_HCA=\\^softnic1 .*beeline doctor --serve")
+        self.assertNotRegex(command, f"BEELINE_SYSFS_ROOT|NCCL_ALGO|NCCL_X|{TOKEN}")
+
+    def test_nothing_of_the_connection_reaches_the_environment_or_the_loader(self):
+        # All that sets a variable or loads a library: from the command line, or literals.
+        allowed = {
+            "tools/doctor/peers/member.cc": ['::setenv("BEELINE_RECOVERY", "0", 1);', '::setenv("BEELINE_TIMEOUT", "14", 0);',
+                                             'nccl::load_plugin("", 0)'],
+            "tools/perf/rank_process.cc": ['::setenv("SOFTNIC_HOST", host.c_str(), 1);',
+                                           '::setenv("BEELINE_SYSFS_ROOT", mine.c_str(), 1);',
+                                           "::setenv(variable.name.c_str(), variable.value.c_str(), 1);",
+                                           "nccl::load_plugin(options.plugin, options.abi)"],
+        }
+        found = {}
+        for folder in ("tools/doctor/peers", "tools/perf", "tools/perf/patterns"):
+            for file in sorted((ROOT / folder).glob("*.*")):
+                if file.suffix not in (".cc", ".h"):
+                    continue
+                code = re.sub("//.*", "", file.read_text())
+                calls = re.findall(r"[\w:]*(?:setenv|putenv)\b[^;]*;|[\w:]*load_plugin\([^)]*\)", code)
+                calls += re.findall(r"[\w:]*(?:dlm?open|load_library|environ\s*=)\b", code)
+                if calls:
+                    found[str(file.relative_to(ROOT))] = calls
+        self.assertEqual(found, allowed)
 
     def test_what_differs_between_hosts_is_shown(self):
         _, text, _ = self.run_on(fabric(2, 1), 'ctl h1/softnic0 gid=3:none; peer')

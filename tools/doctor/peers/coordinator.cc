@@ -106,8 +106,7 @@ class Surveyor {
  private:
   // The survey goes on without the hosts on which the doctor does not run.
   Outcome<void> examine() {
-    const Request request = {
-        .ask = Ask::kExamine, .seconds = options_.seconds, .variables = options_.variables};
+    const Request request = {.ask = Ask::kExamine, .seconds = options_.seconds};
     const auto more = static_cast<std::int64_t>(options_.seconds * static_cast<double>(kNsPerSec));
     for (Peer& peer : peers_) (void)send(peer, request);
     const std::int64_t deadline = now_ns() + kAnswerNs + more;

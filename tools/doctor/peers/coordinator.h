@@ -30,8 +30,7 @@ std::vector<std::vector<std::pair<std::size_t, std::size_t>>> rounds_of(std::siz
 ProbedPair joined(ProbedPair pair, const ProbeResult& early, const ProbeResult& late);
 
 struct SurveyOptions {
-  double seconds = 1;                                 // watch the counters so long
-  std::map<std::string, std::string> variables = {};  // for hosts that do not have them
+  double seconds = 1;  // watch the counters so long
   // Reports progress: so many of so many pairs of hosts are probed.
   std::function<void(std::size_t, std::size_t)> progress = [](std::size_t, std::size_t) {};
 };

@@ -6,13 +6,18 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string_view>
+
+#include "plugin/checks/host.h"
+#include "topology/render/utf8.h"
 
 namespace beeline::doctor {
 namespace {
@@ -46,6 +51,35 @@ bool is_host_name(const std::string& name) {
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_:@%[]";
   return !name.empty() && name.front() != '-' &&
          name.find_first_not_of(kAllowed) == std::string::npos;
+}
+
+// Shells leave these characters alone, however many of them read the command: ssh has it read once
+// more on the other host, and other launchers do not. So no quoting would be right for all values.
+bool is_literal(std::string_view text) {
+  constexpr std::string_view kLiteral =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.,:/=@%+^";
+  return text.find_first_not_of(kLiteral) == std::string_view::npos;
+}
+
+// "env NAME=VALUE ... ", with the variables of this process that the other hosts should have.
+std::string variables_for_hosts() {
+  const Environ environ = Environ::of_process();
+  std::string words;
+  for (const auto& [name, value] : environ.variables()) {
+    // The files of a host are its own.
+    const bool is_wanted =
+        (name.starts_with("NCCL_") || name.starts_with("BEELINE_")) && name != "BEELINE_SYSFS_ROOT";
+    if (!is_wanted) continue;
+    if (is_literal(name) && is_literal(value)) {
+      words += fmt::format("{}={} ", name, value);
+      continue;
+    }
+    fmt::print(stderr,
+               "beeline: {} is not set on the other hosts, since a shell would change its value; "
+               "set it there if it matters\n",
+               topology::printable(name));
+  }
+  return words.empty() ? words : "env " + words;
 }
 
 // The shell becomes the command, so that the connection ends with it.
@@ -94,6 +128,8 @@ Outcome<std::vector<std::string>> read_hostfile(const std::string& path) {
 Outcome<std::vector<Peer>> launch(const std::vector<std::string>& hosts,
                                   const std::string& command) {
   const std::string program = BL_TRY(this_program());
+  const bool has_others = std::ranges::any_of(hosts, [](auto& host) { return !host.empty(); });
+  const std::string variables = has_others ? variables_for_hosts() : "";
   std::vector<Peer> peers;
   for (const std::string& host : hosts) {
     if (host.empty()) {
@@ -103,25 +139,11 @@ Outcome<std::vector<Peer>> launch(const std::vector<std::string>& hosts,
     if (!is_host_name(host)) {
       return fail(fmt::format("\"{}\" is not the name of a host", host));
     }
-    const std::string whole = with_host(command, host) + " " + quoted(program) + " doctor --serve";
+    const std::string whole =
+        with_host(command, host) + " " + variables + quoted(program) + " doctor --serve";
     peers.push_back(BL_TRY(start(host, "exec " + whole)));
   }
   return peers;
-}
-
-std::map<std::string, std::string> variables_for_hosts() {
-  std::map<std::string, std::string> variables;
-  for (char** entry = ::environ; *entry != nullptr; ++entry) {
-    const std::string_view text = *entry;
-    const std::size_t equals = text.find('=');
-    if (equals == std::string_view::npos) continue;
-    const std::string_view name = text.substr(0, equals);
-    // The files of a host are its own.
-    const bool is_wanted =
-        (name.starts_with("NCCL_") || name.starts_with("BEELINE_")) && name != "BEELINE_SYSFS_ROOT";
-    if (is_wanted) variables.emplace(name, text.substr(equals + 1));
-  }
-  return variables;
 }
 
 }  // namespace beeline::doctor

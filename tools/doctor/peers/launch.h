@@ -17,11 +17,9 @@ Outcome<std::vector<std::string>> read_hostfile(const std::string& path);
 
 // Runs `beeline doctor --serve` on each host, with the shell command `command` in front of it, in
 // which {host} is the name of the host. A host with an empty name is this one: no command is put in
-// front. The messages travel over the standard input and output.
+// front. The other hosts get this process's variables NCCL_* and BEELINE_* by `env` in the command.
+// The messages travel over the standard input and output.
 Outcome<std::vector<Peer>> launch(const std::vector<std::string>& hosts,
                                   const std::string& command);
-
-// The variables of this process that the other hosts should have as well.
-std::map<std::string, std::string> variables_for_hosts();
 
 }  // namespace beeline::doctor

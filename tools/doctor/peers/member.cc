@@ -26,7 +26,6 @@ namespace {
 constexpr std::int64_t kForever = INT64_MAX / 2;
 
 Examined examine(const Request& request) {
-  for (const auto& [name, value] : request.variables) ::setenv(name.c_str(), value.c_str(), 0);
   const Environ environ = Environ::of_process();
   const checks::Tree tree = this_tree(environ);
   CounterWatch watch(tree, request.seconds);

@@ -47,7 +47,6 @@ std::optional<Finding> read_finding(const Json& one) {
 std::string encode(const Request& request) {
   return line_of({{"ask", static_cast<int>(request.ask)},
                   {"seconds", request.seconds},
-                  {"variables", request.variables},
                   {"rail", request.rail},
                   {"in_gpu_memory", request.in_gpu_memory},
                   {"is_first", request.is_first},
@@ -90,7 +89,6 @@ Outcome<Request> decode_request(const std::string& line) {
     const int ask = document.at("ask").get<int>();
     request.ask = ask < 0 || ask > static_cast<int>(Ask::kEnd) ? Ask::kEnd : static_cast<Ask>(ask);
     document.at("seconds").get_to(request.seconds);
-    document.at("variables").get_to(request.variables);
     document.at("rail").get_to(request.rail);
     document.at("in_gpu_memory").get_to(request.in_gpu_memory);
     document.at("is_first").get_to(request.is_first);

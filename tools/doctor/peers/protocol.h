@@ -2,10 +2,10 @@
 //
 // The requests of the doctor that the user started to the doctors on all hosts, and their answers.
 // Each message is a line. A host answers one request at a time; a request to stop has no answer.
+// A request names no variable, file or library: whoever starts a doctor sets its environment.
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <string>
 #include <vector>
 
@@ -25,12 +25,11 @@ enum class Ask : std::uint8_t {
 
 struct Request {
   Ask ask = Ask::kEnd;
-  double seconds = 0;                                 // kExamine: watch the counters so long
-  std::map<std::string, std::string> variables = {};  // kExamine: set, unless the host has them
-  std::size_t rail = 0;                               // kListen
-  bool in_gpu_memory = false;                         // kListen
-  bool is_first = false;                              // kProbe: this end sends first
-  std::string handle = {};                            // kProbe: of the other host
+  double seconds = 0;          // kExamine: watch the counters so long
+  std::size_t rail = 0;        // kListen
+  bool in_gpu_memory = false;  // kListen
+  bool is_first = false;       // kProbe: this end sends first
+  std::string handle = {};     // kProbe: of the other host
 };
 
 struct Rail {

@@ -131,8 +131,7 @@ Outcome<int> look_at_cluster(const Options& options) {
 
 Outcome<int> look_at_peers(const Options& options) {
   const std::vector<std::string> hosts = BL_TRY(hosts_of(options));
-  const SurveyOptions survey = {
-      .seconds = options.seconds, .variables = variables_for_hosts(), .progress = show_progress};
+  const SurveyOptions survey = {.seconds = options.seconds, .progress = show_progress};
   const std::string command = options.launch.empty() ? kDefaultLaunch : options.launch;
   return survey_and_report(BL_TRY(launch(hosts, command)), survey, options);
 }
