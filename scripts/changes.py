@@ -23,9 +23,12 @@ NEWEST_COMMITS = 16
 
 
 def git(*words):
-    """The output of git, or None if git fails."""
-    done = subprocess.run(["git", *words], cwd=ROOT, stdout=subprocess.PIPE,
-                          stderr=subprocess.DEVNULL, text=True, check=False)
+    """The output of git, or None if git fails or is not installed."""
+    try:
+        done = subprocess.run(["git", *words], cwd=ROOT, stdout=subprocess.PIPE,
+                              stderr=subprocess.DEVNULL, text=True, check=False)
+    except FileNotFoundError:
+        return None
     return done.stdout.strip() if done.returncode == 0 else None
 
 

@@ -44,6 +44,11 @@ class SelectTests(unittest.TestCase):
         self.assertNotIn("deploy", found["group"])
         self.assertLess(set(found["target"]), set(select(*QUICK)["target"]))
 
+    def test_nothing_counts_as_changed_where_git_is_missing(self):
+        done = subprocess.run([sys.executable, SCRIPT.with_name("changes.py"), "turn"], stdout=subprocess.PIPE,
+                              check=True, text=True, env={"PATH": "/nowhere"})
+        self.assertEqual(done.stdout, "0\n")
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -85,8 +85,12 @@ def includes_of(path, text):
 def read_repository():
     # The repository may belong to another user than the one that runs the test.
     git = ["git", "-C", ROOT, "-c", "safe.directory=*"]
-    listed = subprocess.run([*git, "ls-files", "-z", "--cached", "--others", "--exclude-standard", *SOURCES],
-                            stdout=subprocess.PIPE, check=True, text=True).stdout.split("\0")
+    if (ROOT / ".git").exists():
+        listed = subprocess.run([*git, "ls-files", "-z", "--cached", "--others", "--exclude-standard", *SOURCES],
+                                stdout=subprocess.PIPE, check=True, text=True).stdout.split("\0")
+    else:
+        listed = [str(file.relative_to(ROOT)) for suffix in SOURCES for file in ROOT.rglob(suffix)
+                  if not file.relative_to(ROOT).parts[0].startswith("build")]
     return {name: (ROOT / name).read_text(encoding="utf-8") for name in listed if name and (ROOT / name).is_file()}
 
 
