@@ -824,6 +824,19 @@ def misspelled_parameter(host):
 
 
 @case()
+def misspelled_variables_of_nccl(host):
+    """One is a letter away from a name that has an effect. A newer NCCL may have the other."""
+    host.environment("NCCL_IB_GID_INDEXX=3", "NCCL_IB_GID=3")
+    return [("setting-unknown", WARNING, "NCCL_IB_GID_INDEXX"), ("setting-unknown", NOTE, "NCCL_IB_GID")]
+
+
+@case()
+def variables_that_only_nccl_reads(host):
+    host.environment("NCCL_IB_OOO_RQ=1", "NCCL_IB_RESILIENCY_PORT_FAILOVER=1")
+    return [("settings-without-effect", NOTE, "")]
+
+
+@case()
 def retry_count_that_does_not_fit(host):
     host.environment("NCCL_IB_RETRY_CNT=15")
     return [("setting-refused", WARNING, "NCCL_IB_RETRY_CNT")]

@@ -90,6 +90,8 @@ class Doctor(unittest.TestCase):
     def test_the_cause_and_the_command_are_the_right_ones(self):
         for name, id_, words, command in (
                 ("long_timeout_of_a_site", "timeout-long", "after 137 s", "export BEELINE_TIMEOUT=14"),
+                ("variables_that_only_nccl_reads", "settings-without-effect",
+                 "NCCL_IB_OOO_RQ, NCCL_IB_RESILIENCY_PORT_FAILOVER", ""),
                 ("preset_of_a_container", "plugin-not-named", "your container or site sets it, to another plugin (NVIDIA",
                  "export NCCL_NET_PLUGIN=beeline"),
                 ("preset_of_a_site_in_a_record_of_an_older_version", "plugin-not-named", "aws-ofi-nccl",
