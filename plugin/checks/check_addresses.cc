@@ -199,9 +199,10 @@ void check_subnets(const Host& host, Findings& found) {
     if (interfaces.size() < 2) continue;
     doubled.insert(interfaces.begin(), interfaces.end());
     const std::string names = listed(interfaces);
-    found.add("address-twice", {.subject = names,
-                                .fact = names + " have the same address, " + address,
-                                .source = "/sys/class/infiniband/*/ports/*/gids"});
+    found.add("address-twice",
+              {.subject = names,
+               .fact = std::string(names).append(" have the same address, ").append(address),
+               .source = "/sys/class/infiniband/*/ports/*/gids"});
   }
   for (const auto& [subnet, interfaces] : interfaces_by_subnet(host)) {
     // Equal addresses are in one subnet: that is said above, with the cause.

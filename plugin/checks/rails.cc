@@ -38,6 +38,7 @@ std::vector<Group> groups_of(const Host& host) {
     group.fastest_mbps = std::max(group.fastest_mbps, port->speed_mbps);
   }
   std::vector<Group> all;
+  all.reserve(groups.size());
   for (auto& [key, group] : groups) all.push_back(std::move(group));
   return all;
 }
