@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <system_error>
 
 #include "common/base/blocked_signals.h"
 #include "common/base/clock.h"
@@ -49,17 +50,24 @@ void Engine::erase_locked(Job& job) {
   first_due_.store(queue_.empty() ? kNever : queue_.begin()->first, std::memory_order_release);
 }
 
+int Engine::start() {
+  const std::lock_guard guard(mutex_);
+  if (thread_.joinable()) return 0;
+  const beeline::BlockedSignals blocked;
+  try {
+    thread_ = std::thread([this] { thread_main(); });
+  } catch (const std::system_error& error) {
+    return error.code().value();
+  }
+  return 0;
+}
+
 void Engine::schedule(Job& job, std::int64_t due_ns) {
   const std::lock_guard guard(mutex_);
   if (job.due_ <= due_ns) return;
   erase_locked(job);
   insert_locked(job, due_ns);
-  if (!thread_.joinable()) {
-    const beeline::BlockedSignals blocked;
-    thread_ = std::thread([this] { thread_main(); });
-  } else if (due_ns + grace(beeline::now_ns()) < sleeping_until_) {
-    wake_.notify_one();
-  }
+  if (due_ns + grace(beeline::now_ns()) < sleeping_until_) wake_.notify_one();
 }
 
 void Engine::cancel(Job& job) {

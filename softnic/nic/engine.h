@@ -3,7 +3,8 @@
 // caller too long. A thread that polls an empty CQ also runs jobs, which is fastest on a machine
 // with few cores; the engine's own thread runs them if no thread polls.
 //
-// Lifecycle: the thread starts with the first scheduled QP and ends with the engine.
+// Lifecycle: the thread starts with the first opened device, which fails if there is no memory for
+// the thread, and ends with the engine.
 // Threads: all functions may be called from any thread.
 #pragma once
 
@@ -38,6 +39,8 @@ class Engine {
 
   ~Engine();
 
+  // Starts the thread, if it does not run yet. Returns an errno. Call it before schedule().
+  int start();
   void schedule(Job& job, std::int64_t due_ns);
   // When it returns, the job is not running and not scheduled.
   void cancel(Job& job);

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -86,12 +87,17 @@ std::shared_ptr<GpuCopier> GpuMirrors::copier_of(gpu::Ordinal gpu) {
 
 std::uint32_t GpuMirrors::add(MrRecord& region, std::unique_ptr<GpuMirror> mirror) {
   const std::lock_guard guard(mutex_);
+  if (!thread_.joinable()) {
+    const beeline::BlockedSignals blocked;
+    try {
+      thread_ = std::thread([this] { thread_main(); });
+    } catch (const std::system_error&) {
+      return 0;
+    }
+  }
   const std::uint32_t number = ++last_number_;
   mirrors_.emplace(number, Entry{region, std::move(mirror)});
   count_.store(mirrors_.size());
-  if (thread_.joinable()) return number;
-  const beeline::BlockedSignals blocked;
-  thread_ = std::thread([this] { thread_main(); });
   return number;
 }
 

@@ -37,7 +37,7 @@ class GpuMirrors {
   // Creates a mirror of GPU memory. The error is an errno; EFAULT means that the CUDA driver does
   // not know it as GPU memory, or that the program has loaded no driver.
   beeline::Result<std::unique_ptr<GpuMirror>, int> make(std::uint64_t address, std::size_t length);
-  // Returns the number of the mirror, which is never 0.
+  // Returns the number of the mirror, or 0 if the thread cannot be started.
   std::uint32_t add(MrRecord& region, std::unique_ptr<GpuMirror> mirror);
   // Copies data that has arrived to the GPU first.
   void remove(std::uint32_t mirror);

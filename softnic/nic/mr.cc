@@ -106,7 +106,9 @@ bool mirror_memory(Runtime& runtime, MrRecord& record, std::unique_ptr<GpuMirror
   record.deferred_count.store(0);
   record.defers_writes = 1;
   record.mirror = runtime.mirrors().add(record, std::move(mirror));
-  return true;
+  if (record.mirror != 0) return true;
+  runtime.give_back_ring(*ring, kMaxDeferred * sizeof(DeferredRange));
+  return false;
 }
 
 // The memory of a region: at `base` in the program's host memory, in `window`, or behind `mirror`.

@@ -148,6 +148,8 @@ int ibv_get_device_index(ibv_device* device) {
 
 ibv_context* ibv_open_device(ibv_device* device) {
   Device& opened = Device::of(device);
+  errno = opened.runtime->engine().start();
+  if (errno != 0) return nullptr;
   softnic::EventPipe pipe{opened.index, opened.runtime->slot(), 0};
   beeline::UniqueFd events = softnic::make_event_pipe(opened.runtime->fabric(), pipe);
   if (!events) return nullptr;

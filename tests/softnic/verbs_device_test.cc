@@ -2,13 +2,19 @@
 //
 // The device list, contexts and device attributes.
 #include <arpa/inet.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 
+#include <cstddef>
 #include <cstring>
 #include <fstream>
 #include <set>
 #include <string>
 
+#include "tests/support/peer_group.h"
 #include "tests/support/verbs_fixture.h"
 
 using namespace beeline::test;
@@ -25,6 +31,20 @@ std::string first_line(const std::string& path) {
 bool is_directory(const std::string& path) {
   struct stat info {};
   return stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+// From now on, the kernel starts no thread in this process, as if there were no memory for it.
+void refuse_threads() {
+  sock_filter program[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone3, 1, 0),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EAGAIN),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  const sock_fprog filter = {std::size(program), program};
+  BL_MUST(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
+  BL_MUST(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0);
 }
 
 }  // namespace
@@ -75,6 +95,31 @@ TEST_CASE("device: a context outlives the list it came from", "[softnic][device]
   CHECK(std::string(ibv_get_device_name(context->device)) == "softnic0");
   CHECK(context->async_fd >= 0);
   CHECK(context->num_comp_vectors >= 1);
+}
+
+TEST_CASE("device: if no thread can be started it is not opened, and opened ones work on",
+          "[softnic][device]") {
+  if (!kProcessesWork) return;
+  const TestFabric fabric;
+  run_peers(PeerMode::kProcesses, {[](Peer&) {
+                                     const DeviceList list;
+                                     refuse_threads();
+                                     BL_MUST(ibv_open_device(list[0]) == nullptr);
+                                     BL_MUST(errno == EAGAIN);
+                                   },
+                                   [](Peer&) {
+                                     Endpoint a("softnic0");
+                                     Endpoint b("softnic1");
+                                     refuse_threads();
+                                     connect_both(a.qp, b.qp);
+                                     Buffer from = a.buffer(64);
+                                     Buffer to = b.buffer(64);
+                                     // It waits for its receive, which is the engine's work.
+                                     BL_MUST_OK(post(a.qp, send_work(from.all(), 1)));
+                                     BL_MUST_OK(post(b.qp, recv_work(to.all(), 2)));
+                                     must_complete(a.send_cq.get(), 1);
+                                     must_complete(b.recv_cq.get(), 2);
+                                   }});
 }
 
 TEST_CASE("device: attributes agree between the plain and the extended query",
