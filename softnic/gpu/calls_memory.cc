@@ -19,7 +19,8 @@ CuResult cuMemGetInfo_v2(std::size_t* available, std::size_t* total) {
 CuResult cuMemAlloc_v2(DevicePtr* out, std::size_t size) {
   return enter(Call::k_cuMemAlloc_v2, [&](Driver& driver, Context& context) {
     driver.handles.sweep();
-    return driver.memory.allocate(size, &context, context.gpu, driver.settings.memory, out);
+    return driver.memory.allocate(size, driver.settings.packed, &context, context.gpu,
+                                  driver.settings.memory, out);
   });
 }
 

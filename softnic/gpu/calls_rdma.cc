@@ -18,14 +18,13 @@ CuResult check_flags(const Settings& settings, unsigned long long flags) {
   return is_pcie == settings.coherent ? CuResult::kSuccess : CuResult::kNotSupported;
 }
 
-// A range within one allocation, of whole host pages.
+// A range of whole host pages of one allocation, including those in which it begins and ends.
 CuResult find_piece(Driver& driver, DevicePtr address, std::size_t size, Piece* out) {
   if (size == 0 || address % host_page() != 0 || size % host_page() != 0)
     return CuResult::kInvalidValue;
   const Range* const range = driver.memory.find(address);
-  if (range == nullptr) return CuResult::kInvalidValue;
-  if (range->kind == RangeKind::kHost) return CuResult::kNotSupported;
-  std::vector<Piece> pieces = driver.memory.pieces(address, size, host_page());
+  if (range != nullptr && range->kind == RangeKind::kHost) return CuResult::kNotSupported;
+  std::vector<Piece> pieces = driver.memory.pieces_of_pages(address, size);
   if (pieces.size() != 1) return CuResult::kInvalidValue;
   *out = std::move(pieces.front());
   return CuResult::kSuccess;

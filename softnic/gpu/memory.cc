@@ -9,6 +9,9 @@
 namespace softnic::gpu {
 namespace {
 
+// Where an allocation begins in its page if it is packed, as behind a small one.
+constexpr std::size_t kPackedAt = 512;
+
 void* at(std::uintptr_t address) { return reinterpret_cast<void*>(address); }
 
 // Whether all pages of the range are mapped; they need not be present in memory.
@@ -45,20 +48,21 @@ Range& Memory::add(Range range) {
   return ranges_.emplace(start, std::move(range)).first->second;
 }
 
-CuResult Memory::allocate(std::size_t size, Context* context, int gpu, std::uint64_t limit,
-                          DevicePtr* out) {
+CuResult Memory::allocate(std::size_t size, bool packed, Context* context, int gpu,
+                          std::uint64_t limit, DevicePtr* out) {
   if (size == 0 || out == nullptr) return CuResult::kInvalidValue;
-  if (size > limit || used_on(gpu) + round_up(size, kGpuPage) > limit)
-    return CuResult::kOutOfMemory;
   Range range;
   range.size = size;
-  range.reserved = round_up(size, kGpuPage);
+  range.lead = packed ? kPackedAt : 0;
+  range.reserved = round_up(range.lead + size, kGpuPage);
+  if (size > limit || used_on(gpu) + range.reserved > limit) return CuResult::kOutOfMemory;
   range.context = context;
   range.gpu = gpu;
   range.pages = Pages::make(range.reserved, gpu);
   if (!range.pages) return CuResult::kOutOfMemory;
-  range.start = reserve_addresses(range.reserved, kGpuPage);
-  if (range.start == 0) return CuResult::kOutOfMemory;
+  const std::uintptr_t base = reserve_addresses(range.reserved, kGpuPage);
+  if (base == 0) return CuResult::kOutOfMemory;
+  range.start = base + range.lead;
   *out = add(std::move(range)).start;
   return CuResult::kSuccess;
 }
@@ -67,7 +71,7 @@ CuResult Memory::free(DevicePtr pointer) {
   const auto entry = ranges_.find(pointer);
   if (entry == ranges_.end() || entry->second.kind != RangeKind::kAllocation)
     return CuResult::kInvalidValue;
-  ::munmap(at(entry->first), entry->second.reserved);
+  ::munmap(at(entry->first - entry->second.lead), entry->second.reserved);
   ranges_.erase(entry);
   return CuResult::kSuccess;
 }
@@ -76,7 +80,7 @@ void Memory::free_all_of(const Context* context) {
   for (auto entry = ranges_.begin(); entry != ranges_.end();) {
     const Range& range = entry->second;
     const bool goes = range.context == context && range.kind != RangeKind::kReservation;
-    if (goes && !range.is_registered) ::munmap(at(range.start), range.reserved);
+    if (goes && !range.is_registered) ::munmap(at(range.start - range.lead), range.reserved);
     entry = goes ? ranges_.erase(entry) : std::next(entry);
   }
 }
@@ -147,6 +151,15 @@ Range* Memory::find(std::uintptr_t address) {
   return address < entry->second.end() ? &entry->second : nullptr;
 }
 
+Range* Memory::find_in_page(std::uintptr_t address) {
+  if (Range* const range = find(address)) return range;
+  const std::uintptr_t page = address / host_page() * host_page();
+  const auto entry = ranges_.lower_bound(page + host_page());
+  if (entry == ranges_.begin()) return nullptr;
+  Range& range = std::prev(entry)->second;
+  return range.kind == RangeKind::kAllocation && range.end() > page ? &range : nullptr;
+}
+
 bool Memory::is_free(std::uintptr_t start, std::size_t size) const {
   const auto next = ranges_.lower_bound(start);
   if (next != ranges_.end() && next->first < start + size) return false;
@@ -161,12 +174,20 @@ const std::pair<const std::uintptr_t, Mapping>* Memory::mapping_at(const Range& 
   return address < entry->first + entry->second.size ? &*entry : nullptr;
 }
 
-std::vector<Piece> Memory::pieces(std::uintptr_t address, std::size_t length, std::size_t unit) {
-  const Range* const range = find(address);
+std::vector<Piece> Memory::pieces(std::uintptr_t address, std::size_t length) {
+  return pieces_of(find(address), address, length, 1);
+}
+
+std::vector<Piece> Memory::pieces_of_pages(std::uintptr_t address, std::size_t length) {
+  return pieces_of(find_in_page(address), address, length, host_page());
+}
+
+std::vector<Piece> Memory::pieces_of(const Range* range, std::uintptr_t address, std::size_t length,
+                                     std::size_t unit) {
   if (range == nullptr || range->kind == RangeKind::kHost || address + length < address) return {};
   if (range->kind == RangeKind::kAllocation) {
-    const std::size_t offset = address - range->start;
-    if (length > round_up(range->size, unit) - offset) return {};
+    const std::size_t offset = address - (range->start - range->lead);
+    if (length > round_up(range->lead + range->size, unit) - offset) return {};
     return {{range->pages, offset, length}};
   }
   std::vector<Piece> found;

@@ -40,6 +40,7 @@ struct Range {
   std::uintptr_t start = 0;
   std::size_t size = 0;      // as requested
   std::size_t reserved = 0;  // of address space
+  std::size_t lead = 0;      // of `reserved`, before `start`
   std::uint64_t id = 0;
   Context* context = nullptr;
   int gpu = 0;
@@ -54,7 +55,8 @@ struct Range {
 
 class Memory {
  public:
-  CuResult allocate(std::size_t size, Context* context, int gpu, std::uint64_t limit,
+  // With `packed`, the allocation begins and ends within pages.
+  CuResult allocate(std::size_t size, bool packed, Context* context, int gpu, std::uint64_t limit,
                     DevicePtr* out);
   CuResult free(DevicePtr pointer);
   void free_all_of(const Context* context);
@@ -67,13 +69,18 @@ class Memory {
 
   // The range that contains the address, or nullptr.
   Range* find(std::uintptr_t address);
+  // The same, or else an allocation with bytes in the page of the address, or nullptr.
+  Range* find_in_page(std::uintptr_t address);
   // The mapping of a reservation that contains the address, or nullptr.
   static const std::pair<const std::uintptr_t, Mapping>* mapping_at(const Range& range,
                                                                     std::uintptr_t address);
 
   // The pieces of pages behind device addresses, in order. Empty if not all of them are device
-  // memory. An allocation extends to the next multiple of `unit`.
-  std::vector<Piece> pieces(std::uintptr_t address, std::size_t length, std::size_t unit = 1);
+  // memory.
+  std::vector<Piece> pieces(std::uintptr_t address, std::size_t length);
+  // The same, but the whole pages in which an allocation begins and ends belong to it: NICs get
+  // whole pages.
+  std::vector<Piece> pieces_of_pages(std::uintptr_t address, std::size_t length);
   // The same, but empty if the GPU may not access all of them.
   std::vector<Piece> accessible_pieces(std::uintptr_t address, std::size_t length, int access);
 
@@ -93,6 +100,8 @@ class Memory {
  private:
   Range& add(Range range);
   bool is_free(std::uintptr_t start, std::size_t size) const;
+  static std::vector<Piece> pieces_of(const Range* range, std::uintptr_t address,
+                                      std::size_t length, std::size_t unit);
   // The mappings that form a range of addresses; empty if the range contains only a part of one.
   std::vector<std::pair<const std::uintptr_t, Mapping>*> whole_mappings(DevicePtr address,
                                                                         std::size_t size);

@@ -112,6 +112,8 @@ beeline::Outcome<void> read_one(std::string_view key, std::string_view text, Set
     settings.memory = BL_TRY(bytes(key, text));
   else if (key == "bar1")
     settings.bar1 = BL_TRY(bytes(key, text));
+  else if (key == "packed")
+    settings.packed = BL_TRY(yes_or_no(key, text));
   else if (key == "dmabuf")
     settings.dmabuf = BL_TRY(yes_or_no(key, text));
   else if (key == "peermem")

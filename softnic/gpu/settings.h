@@ -23,6 +23,7 @@ struct Settings {
   bool dmabuf = true;
   bool peermem = true;
   bool gdr = true;
+  bool packed = false;   // allocations begin within pages
   bool mappable = true;  // softnic may map device memory, which no real driver permits
   int queues = 0;        // shared by streams; 0: the work of a stream is done at once
   bool coherent = false;

@@ -36,7 +36,7 @@ int pin(Driver& driver, const Piece& piece, int* pages_fd, std::uint64_t* offset
 
 // Whether a peer-memory module can get these pages.
 bool is_made_for_rdma(Driver& driver, std::uintptr_t address) {
-  const Range* const range = driver.memory.find(address);
+  const Range* const range = driver.memory.find_in_page(address);
   if (range == nullptr) return false;
   const auto* const mapped = Memory::mapping_at(*range, address);
   return mapped == nullptr || mapped->second.physical->prop.gpu_direct_rdma_capable != 0;
@@ -76,8 +76,7 @@ int softgpu_dmabuf(int fd, int* pages_fd, std::uint64_t* offset, std::uint64_t* 
 
 int softgpu_peermem(const void* address, std::size_t length, int* pages_fd, std::uint64_t* offset) {
   return ask(EFAULT, [&](Driver& driver) {
-    if (driver.memory.find(address_of(address)) == nullptr) return int{EFAULT};
-    const std::vector<Piece> pieces = driver.memory.pieces(address_of(address), length);
+    const std::vector<Piece> pieces = driver.memory.pieces_of_pages(address_of(address), length);
     if (pieces.size() != 1) return int{EFAULT};
     if (!driver.settings.peermem || !driver.settings.gdr) return int{EOPNOTSUPP};
     if (!is_made_for_rdma(driver, address_of(address))) return int{EFAULT};

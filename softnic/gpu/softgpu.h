@@ -25,8 +25,8 @@ extern "C" {
 int softgpu_dmabuf(int fd, int* pages_fd, uint64_t* offset, uint64_t* length);
 
 /* The memory behind a range of device pointers, as a peer-memory module provides it.
- * Returns 0, EFAULT (not device memory, or not all in one allocation, or not made for RDMA),
- * EOPNOTSUPP (peermem=no or gdr=no), ENOSYS (nic=copies), ENOMEM, or an errno of open. */
+ * Returns 0, EFAULT (not device memory, or not all in the pages of one allocation, or not made for
+ * RDMA), EOPNOTSUPP (peermem=no or gdr=no), ENOSYS (nic=copies), ENOMEM, or an errno of open. */
 int softgpu_peermem(const void* address, size_t length, int* pages_fd, uint64_t* offset);
 
 /*

@@ -2,7 +2,9 @@
 #include "softnic/nic/gpu_mirrors.h"
 
 #include <pthread.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
@@ -25,14 +27,33 @@ namespace gpu = beeline::gpu;
 // The longest time that data stays in an inbox if no thread polls.
 constexpr std::chrono::milliseconds kPeriod(1);
 
-// The GPU that owns the whole range, or -1.
-gpu::Ordinal owner_of(const gpu::Cuda& cuda, std::uint64_t address, std::size_t length) {
-  const auto at = [&](std::uint64_t place) {
-    return gpu::owner_of(cuda, reinterpret_cast<const void*>(place));
-  };
-  const gpu::Ordinal first = at(address);
-  return first >= 0 && at(address + length - 1) == first ? first : -1;
+// CUDA aligns every allocation to at least this.
+constexpr std::uint64_t kLeastAlignment = 256;
+
+// The GPU that has an allocation with bytes in [from, to), or -1. Asks for each place where an
+// allocation may begin, so the range should be short.
+gpu::Ordinal owner_between(const gpu::Cuda& cuda, std::uint64_t from, std::uint64_t to) {
+  while (from < to) {
+    const gpu::Ordinal owner = gpu::owner_of(cuda, reinterpret_cast<const void*>(from));
+    if (owner >= 0) return owner;
+    from = (from / kLeastAlignment + 1) * kLeastAlignment;
+  }
+  return -1;
 }
+
+// The GPUs with an allocation in the first and in the last page of a range. A registration has
+// whole pages, and the driver exports these, but it answers CUDA_ERROR_INVALID_VALUE for bytes of
+// these pages that are before or behind the allocation. So the first and the last byte say nothing.
+struct Owners {
+  Owners(const gpu::Cuda& cuda, std::uint64_t address, std::size_t length) {
+    const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+    const std::uint64_t end = address + length;
+    first = owner_between(cuda, address, std::min(end, (address / page + 1) * page));
+    last = owner_between(cuda, std::max(address, (end - 1) / page * page), end);
+  }
+  gpu::Ordinal first;
+  gpu::Ordinal last;
+};
 
 }  // namespace
 
@@ -59,10 +80,9 @@ const gpu::Cuda* GpuMirrors::driver_locked() {
 bool GpuMirrors::is_on_gpu(std::uint64_t address, std::size_t length) {
   const std::lock_guard guard(mutex_);
   const gpu::Cuda* const cuda = driver_locked();
-  const auto is_there = [&](std::uint64_t place) {
-    return gpu::owner_of(*cuda, reinterpret_cast<const void*>(place)) >= 0;
-  };
-  return cuda != nullptr && (is_there(address) || is_there(address + length - 1));
+  if (cuda == nullptr) return false;
+  const Owners owners(*cuda, address, length);
+  return owners.first >= 0 || owners.last >= 0;
 }
 
 Result<std::unique_ptr<GpuMirror>, int> GpuMirrors::make(std::uint64_t address,
@@ -70,9 +90,9 @@ Result<std::unique_ptr<GpuMirror>, int> GpuMirrors::make(std::uint64_t address,
   const std::lock_guard guard(mutex_);
   const gpu::Cuda* const cuda = driver_locked();
   if (cuda == nullptr) return fail(EFAULT);
-  const gpu::Ordinal owner = owner_of(*cuda, address, length);
-  if (owner < 0) return fail(EFAULT);
-  auto mirror = GpuMirror::make(copier_of(owner), address, length);
+  const Owners owners(*cuda, address, length);
+  if (owners.first < 0 || owners.first != owners.last) return fail(EFAULT);
+  auto mirror = GpuMirror::make(copier_of(owners.first), address, length);
   if (mirror) return mirror;
   report_once("cannot register GPU memory: no address space is left for it");
   return fail(ENOMEM);

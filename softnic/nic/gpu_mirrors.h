@@ -31,11 +31,12 @@ class GpuMirrors {
   explicit GpuMirrors(Runtime& runtime) noexcept : runtime_(runtime) {}
   ~GpuMirrors();
 
-  // Whether the first or the last byte is GPU memory, according to the CUDA driver that the program
-  // has loaded.
+  // Whether GPU memory lies in the first or the last page of the range, according to the CUDA
+  // driver that the program has loaded.
   bool is_on_gpu(std::uint64_t address, std::size_t length);
-  // Creates a mirror of GPU memory. The error is an errno; EFAULT means that the CUDA driver does
-  // not know it as GPU memory, or that the program has loaded no driver.
+  // Creates a mirror of GPU memory, which may include the rest of the pages in which the memory
+  // begins and ends. The error is an errno; EFAULT means that the CUDA driver does not know it as
+  // GPU memory, or that the program has loaded no driver.
   beeline::Result<std::unique_ptr<GpuMirror>, int> make(std::uint64_t address, std::size_t length);
   // Returns the number of the mirror, or 0 if the thread cannot be started.
   std::uint32_t add(MrRecord& region, std::unique_ptr<GpuMirror> mirror);

@@ -18,6 +18,7 @@ namespace {
 
 using namespace beeline::test;
 using beeline::UniqueFd;
+using softnic::gpu::PointerAttribute;
 
 const Environment kCopies = {{"SOFTGPU", "nic=copies"}};
 
@@ -340,6 +341,49 @@ TEST_CASE("copies: a kernel that waits for data in many regions gets it", "[copi
       {{"SOFTGPU", crowd.settings}});
 }
 
+// NICs get whole pages, and the driver does not know the bytes of these pages that are not of the
+// allocation.
+TEST_CASE("copies: the whole pages of an allocation can be registered", "[copies]") {
+  const Way way = any_way();
+  const std::string settings = GENERATE("nic=copies", "nic=copies,packed=yes");
+  const std::size_t size = GENERATE(std::size_t{100}, kPage + 100, 5 * kPage + 100);
+  INFO(way << ", " << settings << ", " << size << " bytes");
+  in_process(
+      [&](Cuda& cuda) {
+        cuda.start();
+        Pair pair;
+        const DevicePtr device = cuda.allocate(size);
+        const DevicePtr start = device / kPage * kPage;
+        const std::size_t length = (device + size - start + kPage - 1) / kPage * kPage;
+        int gpu = -1;
+        CU_MUST(
+            cuda, kInvalidValue,
+            cuda.cuPointerGetAttribute(&gpu, PointerAttribute::kDeviceOrdinal, start + length - 1));
+        const UniqueFd handle(cuda.handle(start, length));
+        ibv_pd* const pd = pair.b.pd.get();
+        const auto registered = [&](std::size_t bytes) {
+          return MrPtr(way == Way::kDmabuf
+                           ? ibv_reg_dmabuf_mr(pd, 0, bytes, start, handle.get(), kAtomicAccess)
+                           : ibv_reg_mr(pd, pointer(start), bytes, kAtomicAccess));
+        };
+        const MrPtr mr = registered(length);
+        BL_MUST(mr != nullptr);
+        BL_MUST(registered(length + kPage) == nullptr);
+        const auto bytes = static_cast<std::uint32_t>(size);
+        Buffer data = pair.a.buffer(size);
+        data.fill(1);
+        BL_MUST_OK(post(pair.b.qp, RecvWork{.wr_id = 2}));
+        const Region region = {device, bytes, mr->lkey, mr->rkey};
+        BL_MUST_OK(post(pair.a.qp, write_imm_work(data.all(), region, 1, 1)));
+        must_complete(pair.a.send_cq.get(), 1);
+        must_complete(pair.b.recv_cq.get(), 2);
+        Bytes there(size);
+        BL_MUST_OK(cuda.softgpu_read(pointer(device), there.data(), size));
+        BL_MUST(has_pattern(there, 1));
+      },
+      {{"SOFTGPU", settings}});
+}
+
 TEST_CASE("copies: a handle must be registered for its own device pointer", "[copies]") {
   const CudaEnding ending = end_of_process(
       [](Cuda& cuda) {
@@ -356,7 +400,7 @@ TEST_CASE("copies: a handle must be registered for its own device pointer", "[co
         };
         BL_MUST(error(device) == 0);
         BL_MUST(error(0) == EFAULT);
-        BL_MUST(error(device + kPage) == EFAULT);  // its last byte is not allocated
+        BL_MUST(error(device + kPage) == EFAULT);  // nothing is allocated in its last page
       },
       kCopies);
   CHECK(ending.complaint.empty());

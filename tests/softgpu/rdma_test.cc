@@ -6,17 +6,20 @@
 #include <cstring>
 #include <vector>
 
+#include "common/base/fd.h"
 #include "tests/softgpu/mapped.h"
 #include "tests/support/catch.h"
 
 namespace {
 
 using namespace beeline::test;
+using beeline::UniqueFd;
 using softnic::gpu::DeviceAttribute;
 using softnic::gpu::kFlushToAllDevices;
 using softnic::gpu::kFlushToOwner;
 using softnic::gpu::kRangeFlagPcie;
 using softnic::gpu::kRangeHandleDmaBufFd;
+using softnic::gpu::PointerAttribute;
 
 std::size_t page() { return static_cast<std::size_t>(sysconf(_SC_PAGESIZE)); }
 
@@ -74,6 +77,38 @@ TEST_CASE("rdma: a handle's range is whole pages of one allocation", "[rdma]") {
             cuda.cuMemGetHandleForAddressRange(nullptr, device, page(), kRangeHandleDmaBufFd, 0));
     CU_MUST(cuda, kInvalidValue, ask(cuda, device, page(), 4));
   });
+}
+
+// As a real driver places a small allocation behind another one.
+TEST_CASE("rdma: a packed allocation begins and ends within pages", "[rdma]") {
+  in_process(
+      [](Cuda& cuda) {
+        cuda.start();
+        const DevicePtr device = cuda.allocate(2 * page());
+        const DevicePtr start = device - 512;
+        BL_MUST(start % page() == 0);
+        CU_MUST(cuda, kSuccess, cuda.cuMemsetD8_v2(device, 0x44, 2 * page()));
+        CU_MUST(cuda, kInvalidValue, cuda.cuMemsetD8_v2(start, 0x44, page()));
+        CU_MUST(cuda, kInvalidValue, cuda.cuMemsetD8_v2(device, 0x44, 2 * page() + 1));
+        unsigned type = 0;
+        const auto ask_type = [&](DevicePtr address) {
+          return cuda.cuPointerGetAttribute(&type, PointerAttribute::kMemoryType, address);
+        };
+        CU_MUST(cuda, kSuccess, ask_type(device + 2 * page() - 1));
+        CU_MUST(cuda, kInvalidValue, ask_type(device + 2 * page()));
+        CU_MUST(cuda, kInvalidValue, ask_type(device - 1));
+        CU_MUST(cuda, kInvalidValue, ask(cuda, start, 4 * page()));
+        CU_MUST(cuda, kInvalidValue, ask(cuda, start + 3 * page(), page()));
+        const UniqueFd handle(cuda.handle(start, 3 * page()));
+        std::uint64_t length = 0;
+        const Mapped nic = map_dmabuf(cuda, handle.get(), &length);
+        BL_MUST(length == 3 * page());
+        BL_MUST(nic.bytes()[511] == 0 && nic.bytes()[512] == 0x44);
+        BL_MUST(nic.bytes()[512 + 2 * page()] == 0);
+        CU_MUST(cuda, kSuccess, cuda.cuMemFree_v2(device));
+        CU_MUST(cuda, kInvalidValue, ask(cuda, start, page()));
+      },
+      {{"SOFTGPU", "packed=yes"}});
 }
 
 TEST_CASE("rdma: host memory has no handle", "[rdma]") {
@@ -172,7 +207,7 @@ TEST_CASE("rdma: closed handles leave nothing behind", "[rdma]") {
   });
 }
 
-TEST_CASE("rdma: peer memory is a range of one allocation, in bytes", "[rdma]") {
+TEST_CASE("rdma: peer memory is a range of the pages of one allocation", "[rdma]") {
   in_process([](Cuda& cuda) {
     cuda.start();
     const DevicePtr device = cuda.allocate(10000);
@@ -184,8 +219,8 @@ TEST_CASE("rdma: peer memory is a range of one allocation, in bytes", "[rdma]") 
     const auto asks = [&](DevicePtr address, std::size_t length) {
       return cuda.softgpu_peermem(pointer(address), length, &pages, &offset);
     };
-    BL_MUST(asks(device, 10001) == EFAULT);
-    BL_MUST(asks(device + 10000, 1) == EFAULT);
+    BL_MUST(asks(device, 3 * page() + 1) == EFAULT);
+    BL_MUST(asks(device + 3 * page(), 1) == EFAULT);
     BL_MUST(asks(reinterpret_cast<DevicePtr>(&pages), 4) == EFAULT);
     BL_MUST(asks(device, SIZE_MAX) == EFAULT);
     cuda.set("peermem=no");
