@@ -14,7 +14,6 @@
 namespace beeline::gdr {
 namespace {
 
-constexpr std::uint32_t kPiece = 1 << 20;
 constexpr std::uint32_t kCompared = 64 << 10;
 
 // Fills it with data that differs at each position and for each seed.
@@ -75,7 +74,7 @@ Outcome<Trial> Trial::prepare(const Device& device, gpu::Memory& memory, const M
   auto cq = verbs::create_cq(device.api(), device.context->raw(), 4);
   if (!cq) return fail(text_of("a completion queue", cq.error()));
   trial.cq_ = *std::move(cq);
-  auto host = ControlBlock::create(kPiece);
+  auto host = ControlBlock::create(2 * kCompared);  // data sent and data received
   if (!host) return fail(text_of("host memory", host.error()));
   trial.host_ = *std::move(host);
   if (auto attached = trial.host_.attach(device.api(), *pd); !attached) {
@@ -179,7 +178,7 @@ Proof without_loopback(Proof proof, const std::string& why, const ProofPlan& pla
 
 Outcome<GpuScratch> GpuScratch::make(const gpu::Cuda& cuda, const gpu::Gpu& gpu) {
   auto scope = BL_TRY(gpu::ContextScope::enter(cuda, gpu.ordinal));
-  auto memory = BL_TRY(gpu::Memory::allocate(cuda, kPiece));
+  auto memory = BL_TRY(gpu::Memory::allocate(cuda, kCompared));
   return GpuScratch{.scope = std::move(scope), .memory = std::move(memory)};
 }
 
@@ -190,6 +189,8 @@ Proof prove(const Device& device, MrCache& cache, const gpu::Cuda& cuda, const g
     proof.failure = std::move(why);
     return proof;
   };
+  // The driver places small allocations within pages, and whole pages are registered: a page more
+  // than the memory has, as with NCCL's own buffers.
   const GpuRange range = {.address = memory.data(), .length = memory.size()};
   const MrRef region =
       try_ways(cache, range, {.cuda = &cuda, .gpu = &gpu, .dmabuf = plan.dmabuf}, proof.ways);

@@ -267,7 +267,7 @@ TEST_CASE("gpu support: where peer memory stands in for dma-bufs, the log says w
           "[contract][gpu][gpu_support][softnic]") {
   if (!kProcessesWork) return;
   const auto [settings, why] = GENERATE(table<std::string, std::string>(
-      {{"dmabuf=no", "the driver cannot export"}, {"bar1=1M", "Cannot allocate memory"}}));
+      {{"dmabuf=no", "the driver cannot export"}, {"bar1=64K", "Cannot allocate memory"}}));
   CAPTURE(settings);
   const Variable gpu("SOFTGPU", settings.c_str());
   run_alone([&, why = why] {
@@ -277,6 +277,22 @@ TEST_CASE("gpu support: where peer memory stands in for dma-bufs, the log says w
       const Line line = line_of(device, fabric_facts().gpus.at(0));
       must_be_on(line, {"peer memory", "dma-buf", "fails"}, {});
       if (line.text.find(why) == std::string::npos) throw MustError("no reason in: " + line.text);
+    }
+  });
+}
+
+// The pages that are registered for it begin before it and end after it.
+TEST_CASE("gpu support: it is tested with memory that begins and ends within pages",
+          "[contract][gpu][gpu_support][softnic]") {
+  if (!kProcessesWork) return;
+  const char* const settings = GENERATE("packed=yes", "packed=yes,nic=copies");
+  CAPTURE(settings);
+  const Variable gpu("SOFTGPU", settings);
+  run_alone([&] {
+    start_gpu();
+    must_have(Session(Abi::kV12), kBoth, 0);
+    for (const std::string& device : fabric_facts().devices) {
+      must_be_on(line_of(device, fabric_facts().gpus.at(0)), {"dma-buf"}, {});
     }
   });
 }
@@ -403,7 +419,7 @@ TEST_CASE("gpu support: the test of GPUDirect leaves nothing behind",
           "[contract][gpu][gpu_support][softnic]") {
   if (!kProcessesWork) return;
   const char* const settings = GENERATE("", "dmabuf=no", "peermem=no", "dmabuf=no,peermem=no",
-                                        "bar1=1M", "ordering=none,compute=9.0");
+                                        "bar1=64K", "ordering=none,compute=9.0");
   const bool hides = GENERATE(false, true);
   CAPTURE(settings, hides);
   const Variable gpu("SOFTGPU", settings);
