@@ -107,7 +107,7 @@ inline std::uint32_t seat_word(std::uint32_t slot, std::uint64_t epoch) noexcept
 // depend on the usual behavior.
 struct HazardRecord {
   Shared<std::uint32_t> scatter;  // payload is written out of order, but before its completion
-  // Writes into dma-buf memory are not visible before a READ of that memory.
+  // Writes into dma-buf memory are not visible before a READ of that memory or a flush by softgpu.
   Shared<std::uint32_t> hide;
   Shared<std::uint64_t> bunch_ns;  // completions appear at multiples of this time; 0: at once
   // The time of a command that creates, changes or destroys a queue pair, a completion queue or a

@@ -54,12 +54,15 @@ CuResult cuMemGetHandleForAddressRange(void* handle, DevicePtr address, std::siz
 }
 
 CuResult cuFlushGPUDirectRDMAWrites(int target, int scope) {
-  return enter(Call::k_cuFlushGPUDirectRDMAWrites, [&](Driver& driver, Context&) {
+  const CuResult result = enter(Call::k_cuFlushGPUDirectRDMAWrites, [&](Driver& driver, Context&) {
     if (target != 0 || (scope != kFlushToOwner && scope != kFlushToAllDevices))
       return CuResult::kInvalidValue;
     return (driver.settings.flush & kFlushOptionHost) != 0 ? CuResult::kSuccess
                                                            : CuResult::kNotSupported;
   });
+  auto* const at_flush = Driver::get().at_flush.load();
+  if (result == CuResult::kSuccess && at_flush != nullptr) at_flush();  // without the lock
+  return result;
 }
 
 }  // extern "C"

@@ -38,6 +38,7 @@ struct Driver {
   std::set<const Stream*> streams;
   std::set<GpuEvent*> events;
   Queues queues;
+  std::atomic<void (*)()> at_flush{nullptr};  // softgpu_at_flush
 
   // Never destroyed, because threads may be in a call when the process ends.
   static Driver& get();

@@ -85,6 +85,8 @@ int softgpu_peermem(const void* address, std::size_t length, int* pages_fd, std:
   });
 }
 
+void softgpu_at_flush(void (*reveal)(void)) { Driver::get().at_flush.store(reveal); }
+
 const char* softgpu_set(const char* settings) {
   return ask<const char*>("no driver in a forked process", [&](Driver& driver) {
     return apply(driver, settings == nullptr ? "" : settings);

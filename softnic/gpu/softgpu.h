@@ -29,6 +29,10 @@ int softgpu_dmabuf(int fd, int* pages_fd, uint64_t* offset, uint64_t* length);
  * RDMA), EOPNOTSUPP (peermem=no or gdr=no), ENOSYS (nic=copies), ENOMEM, or an errno of open. */
 int softgpu_peermem(const void* address, size_t length, int* pages_fd, uint64_t* offset);
 
+/* From now on, each successful cuFlushGPUDirectRDMAWrites calls `reveal`, which makes everything
+ * that NICs have written visible to the GPUs. It replaces an earlier function. */
+void softgpu_at_flush(void (*reveal)(void));
+
 /*
  * For tests.
  */

@@ -110,4 +110,12 @@ bool apply_own_deferred(Runtime& runtime, MrRecord& region, std::uint64_t addres
   return self && apply_deferred(runtime, *self, region, address, length);
 }
 
+void reveal_hidden_writes() {
+  const auto runtime = Runtime::find();
+  if (!runtime) return;
+  runtime->hiding_regions().for_each([&](MrRecord& region) {
+    (void)apply_own_deferred(*runtime, region, region.base, region.length);
+  });
+}
+
 }  // namespace softnic

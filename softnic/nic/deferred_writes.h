@@ -3,8 +3,8 @@
 // place later. There are two uses.
 //
 // The hazard `hide` (HazardRecord): the data is moved when a device reads the region, because a
-// READ through the NIC pushes earlier writes to the GPU. A program that skips this flush always
-// finds old bytes.
+// READ through the NIC pushes earlier writes to the GPU, or when the driver flushes. A program that
+// skips this flush always finds old bytes.
 //
 // A mirror (nic/gpu_mirror.h): only the owner can move the data to its GPU.
 #pragma once
@@ -38,5 +38,8 @@ bool apply_deferred(Runtime& runtime, Peer& owner, MrRecord& region, std::uint64
 // The same for a region of this process.
 bool apply_own_deferred(Runtime& runtime, MrRecord& region, std::uint64_t address,
                         std::uint64_t length);
+
+// Moves all deferred writes that the hazard `hide` hides from this process.
+void reveal_hidden_writes();
 
 }  // namespace softnic

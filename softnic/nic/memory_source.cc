@@ -104,4 +104,9 @@ Result<FileWindow, int> map_gpu_memory(const void* address, std::size_t length, 
   return FileWindow::map(pages.get(), offset, length, writes);
 }
 
+void call_at_flush(void (*reveal)()) {
+  auto* const set = find_in_softgpu<decltype(softgpu_at_flush)>("softgpu_at_flush");
+  if (set != nullptr) set(reveal);
+}
+
 }  // namespace softnic

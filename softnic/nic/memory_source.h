@@ -44,4 +44,7 @@ beeline::Result<FileWindow, int> map_dmabuf(int fd, std::uint64_t offset, std::s
 beeline::Result<FileWindow, int> map_gpu_memory(const void* address, std::size_t length,
                                                 bool writes);
 
+// Makes each flush by the CUDA driver call `reveal`, if the driver is softgpu.
+void call_at_flush(void (*reveal)());
+
 }  // namespace softnic

@@ -82,6 +82,8 @@ void start_deferring(Runtime& runtime, Mr& mr, MrRecord& record) {
   record.deferred_offset = *ring;
   record.deferred_count.store(0);
   record.defers_writes = 1;
+  runtime.hiding_regions().add(record);
+  call_at_flush(reveal_hidden_writes);
 }
 
 void stop_deferring(Runtime& runtime, MrRecord& record) {
@@ -89,6 +91,7 @@ void stop_deferring(Runtime& runtime, MrRecord& record) {
   if (record.mirror != 0) {
     runtime.mirrors().remove(record.mirror);
   } else {
+    runtime.hiding_regions().remove(record);
     (void)apply_own_deferred(runtime, record, record.base, record.length);
   }
   record.defers_writes = 0;

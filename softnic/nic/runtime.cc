@@ -63,6 +63,11 @@ beeline::Outcome<std::shared_ptr<Runtime>> Runtime::get() {
   return runtime;
 }
 
+std::shared_ptr<Runtime> Runtime::find() {
+  const std::lock_guard guard(current().mutex);
+  return current().runtime.lock();
+}
+
 // A forked child has no engine thread and no seat. It does not touch its parent's objects. It
 // closes its copy of the parent's lock; otherwise the parent would look alive as long as the child
 // lives.

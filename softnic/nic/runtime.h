@@ -32,6 +32,8 @@ class Runtime {
   // Returns the runtime of the process. The first call joins the fabric that SOFTNIC_FABRIC and
   // SOFTNIC_HOST name. If that fails, errno is set as well; ENOENT: there is no such fabric.
   static beeline::Outcome<std::shared_ptr<Runtime>> get();
+  // Returns it, or null if the process is in no fabric.
+  static std::shared_ptr<Runtime> find();
 
   ~Runtime();
   Runtime(const Runtime&) = delete;
@@ -84,6 +86,8 @@ class Runtime {
   ObjectList<Qp>& qps() noexcept { return qp_list_; }
   ObjectList<Cq>& cqs() noexcept { return cq_list_; }
   ObjectList<Srq>& srqs() noexcept { return srq_list_; }
+  // Regions with the hazard `hide`.
+  ObjectList<MrRecord>& hiding_regions() noexcept { return hiding_regions_; }
 
   // Flushes QPs that a peer has moved to ERR since the last call. Cheap if there are none.
   void flush_broken_qps();
@@ -137,6 +141,7 @@ class Runtime {
   ObjectList<Qp> qp_list_;
   ObjectList<Cq> cq_list_;
   ObjectList<Srq> srq_list_;
+  ObjectList<MrRecord> hiding_regions_;
 
   // These are last, so that their threads end before other members are destroyed.
   GpuMirrors mirrors_{*this};

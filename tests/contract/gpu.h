@@ -30,7 +30,8 @@ class Variable {
   std::string before_;
 };
 
-// As long as it lives, data that NICs write to GPU memory stays hidden until a READ.
+// As long as it lives, data that NICs write to GPU memory stays hidden until a READ or a flush by
+// the driver.
 class Hiding {
  public:
   Hiding() { hide_gpu_writes(true); }

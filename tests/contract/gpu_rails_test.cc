@@ -154,14 +154,14 @@ TEST_CASE("gpu rails: where NCCL cannot be told to flush, test flushes each rail
       });
 }
 
-// The driver's flush covers what came through other NICs, too. (softgpu's driver does not know what
-// softnic's NICs hide, so nothing is hidden here.)
+// The driver's flush covers what came through other NICs, too.
 TEST_CASE("gpu rails: if the READ of one rail fails, the driver flushes, and data goes on",
           "[contract][gpu][gpu_rails][softnic]") {
   must_have_four_nics();
   const Abi abi = GENERATE(from_range(some_abis()));
   CAPTURE(abi);
   const Variable rails("BEELINE_RAILS", "4");
+  const Hiding hiding;
   const Variable gpu("SOFTGPU", "ordering=none,compute=8.0,flush=both");  // NCCL calls iflush
   run_with_gpu([&] {
     const auto flushes = [] { return cuda().softgpu_calls("cuFlushGPUDirectRDMAWrites"); };
@@ -179,6 +179,49 @@ TEST_CASE("gpu rails: if the READ of one rail fails, the driver flushes, and dat
     for (uint32_t seed = 2; seed <= 4; ++seed) must_carry(net, link, from, to, kRailBytes, seed);
     BL_MUST(find_log_lines(NCCL_LOG_WARN).empty());
   });
+}
+
+TEST_CASE("gpu rails: a flush that waits for a NIC when its port goes down makes the data visible",
+          "[contract][gpu][gpu_rails][softnic]") {
+  must_have_four_nics();
+  const Abi abi = GENERATE(from_range(some_abis()));
+  CAPTURE(abi);
+  constexpr uint32_t kRounds = 4;
+  const std::string target = "h1/softnic2";
+  const UndoneFaults undone(target);
+  const Variable rails("BEELINE_RAILS", "4");
+  const Hiding hiding;
+  const Variable gpu("SOFTGPU", "ordering=none,compute=8.0,flush=both");  // NCCL calls iflush
+  run_gpu_flow(
+      {abi, PeerMode::kProcesses},
+      [&](Sender& end) {
+        Buffer from(end, kRailBytes);
+        for (uint32_t round = 1; round <= kRounds; ++round) {
+          from.fill(0, kRailBytes, round);
+          end.send(from.part(0, kRailBytes)).finish();
+          if (round == 1) end.peer.meet();
+        }
+        BL_MUST(either_warns(end.peer, {"is out of use"}));
+      },
+      [&](Receiver& end) {
+        AnyBuffer to(end, Kind::kDmabuf, kRailBytes);
+        const Part part = to.part(0, kRailBytes);
+        for (uint32_t round = 1; round <= kRounds; ++round) {
+          end.receive(part).finish();
+          to.expect(0, kRailBytes, round);
+          if (round == 1) disturb(target, "blackhole");  // the READ gets no answer
+          Request flush = end.flush(part, kRailBytes);
+          if (round == 1) {
+            BL_MUST(!to.holds(0, kRailBytes));
+            disturb(target, "down");
+          }
+          finish_flush(std::move(flush));
+          to.must_hold();
+          if (round == 1) end.peer.meet();
+        }
+        BL_MUST(cuda().softgpu_calls("cuFlushGPUDirectRDMAWrites") != 0);
+        BL_MUST(either_warns(end.peer, {"is out of use"}));
+      });
 }
 
 // The receiver has granted memory, and the plan of its flush is made, when its only NIC fails. NCCL

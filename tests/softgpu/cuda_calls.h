@@ -113,7 +113,8 @@
   X(softgpu_write, int(void*, const void*, std::size_t))                                         \
   X(softgpu_calls, std::uint64_t(const char*))                                                   \
   X(softgpu_pinned, std::uint64_t())                                                             \
-  X(softgpu_open_handles, std::uint64_t())
+  X(softgpu_open_handles, std::uint64_t())                                                  \
+  X(softgpu_at_flush, void(void (*)()))
 // clang-format on
 
 namespace softnic::gpu {

@@ -422,11 +422,13 @@ TEST_CASE("nic: the processor cannot access GPU memory that the NIC can", "[nic]
   CHECK(ending.signal == SIGSEGV);
 }
 
-TEST_CASE("nic: deferred writes are visible after a READ through the NIC and not before", "[nic]") {
+TEST_CASE("nic: deferred writes are visible after a READ or a flush by the driver, and not before",
+          "[nic]") {
   const Way way = any_way();
   const auto opcode = GENERATE(IBV_WR_RDMA_WRITE, IBV_WR_SEND, IBV_WR_RDMA_WRITE_WITH_IMM);
   const std::size_t offset = GENERATE(std::size_t{0}, kPage + 8);
-  INFO(way << ", opcode " << opcode << ", offset " << offset);
+  const bool driver_flushes = GENERATE(false, true);
+  INFO(way << ", opcode " << opcode << ", offset " << offset << (driver_flushes ? ", driver" : ""));
   in_process([&](Cuda& cuda) {
     cuda.start();
     const TestFabric fabric(hiding());
@@ -447,7 +449,11 @@ TEST_CASE("nic: deferred writes are visible after a READ through the NIC and not
       must_complete(a.send_cq.get(), round);
       if (is_received) must_complete(b.recv_cq.get(), round);
       BL_MUST(gpu.has(round - 1));
-      flusher.flush(gpu.part(0, 1));
+      if (driver_flushes) {
+        CU_MUST(cuda, kSuccess, cuda.cuFlushGPUDirectRDMAWrites(0, softnic::gpu::kFlushToOwner));
+      } else {
+        flusher.flush(gpu.part(0, 1));
+      }
       BL_MUST(gpu.has(round));
     }
   });

@@ -295,20 +295,26 @@ TEST_CASE("rdma: BAR1 limits the pinned memory", "[rdma]") {
 
 TEST_CASE("rdma: the flush is supported if the settings say so", "[rdma]") {
   in_process([](Cuda& cuda) {
+    static int revealed = 0;
+    cuda.softgpu_at_flush([] { ++revealed; });
     CU_MUST(cuda, kNotInitialized, cuda.cuFlushGPUDirectRDMAWrites(0, kFlushToOwner));
     CU_MUST(cuda, kSuccess, cuda.cuInit(0));
     CU_MUST(cuda, kInvalidContext, cuda.cuFlushGPUDirectRDMAWrites(0, kFlushToOwner));
     cuda.start();
+    BL_MUST(revealed == 0);
     CU_MUST(cuda, kSuccess, cuda.cuFlushGPUDirectRDMAWrites(0, kFlushToOwner));
     CU_MUST(cuda, kSuccess, cuda.cuFlushGPUDirectRDMAWrites(0, kFlushToAllDevices));
+    BL_MUST(revealed == 2);
     CU_MUST(cuda, kInvalidValue, cuda.cuFlushGPUDirectRDMAWrites(0, 1));
     CU_MUST(cuda, kInvalidValue, cuda.cuFlushGPUDirectRDMAWrites(1, kFlushToOwner));
     for (const char* settings : {"flush=memops", "flush=none", "driver=11020"}) {
       cuda.set(settings);
       CU_MUST(cuda, kNotSupported, cuda.cuFlushGPUDirectRDMAWrites(0, kFlushToOwner));
     }
+    BL_MUST(revealed == 2);
     cuda.set("flush=host");
     CU_MUST(cuda, kSuccess, cuda.cuFlushGPUDirectRDMAWrites(0, kFlushToOwner));
+    BL_MUST(revealed == 3);
   });
 }
 
