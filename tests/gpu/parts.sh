@@ -218,9 +218,10 @@ part_c() (
   plugin_options "$net"
   for memory in $(memories_of "$net"); do
     mkdir -p "$work/c-$memory"
-    # Without an address, torchrun resolves the full name of its host, which may fail.
+    # Without an address, torchrun resolves the full name of its host, which may fail. Without the first
+    # "--", it takes the options of nccl_ranks for abbreviations of its own.
     launched c "$what" "$memory" judge_ddp "$python" -m torch.distributed.run --standalone \
-      --local_addr 127.0.0.1 --nproc_per_node "$two" --no_python "$ranks" "${of_net[@]}" --memory "$memory" \
+      --local_addr 127.0.0.1 --nproc_per_node "$two" --no_python -- "$ranks" "${of_net[@]}" --memory "$memory" \
       --logs "$work/c-$memory" -- "$python" tests/gpu/ddp_step.py
   done
 )
