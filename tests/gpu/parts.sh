@@ -214,6 +214,7 @@ part_c() (
     return
   fi
   echo "$found"
+  printf 'PyTorch  %s\n' "${found#PyTorch }" >"$work/pytorch"
   forget_rank
   plugin_options "$net"
   for memory in $(memories_of "$net"); do
