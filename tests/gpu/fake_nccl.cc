@@ -28,6 +28,7 @@
 
 #include <array>
 #include <atomic>
+#include <climits>
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
@@ -113,11 +114,15 @@ void flush() {
   if (table != nullptr) table->iflush(nullptr, 0, nullptr, nullptr, nullptr, &request);
 }
 
-// NCCL's own InfiniBand code chooses a GID by files of the real /sys, in which softnic has no
-// devices.
-bool lacks_gid() {
-  return variable("NCCL_NET") == "IB" && !variable("SOFTNIC_FABRIC").empty() &&
-         variable("NCCL_IB_GID_INDEX").empty();
+// NCCL's own InfiniBand code looks each device up in the real /sys. It would also choose a GID by
+// files there.
+bool lacks_device() {
+  if (variable("NCCL_NET") != "IB" || variable("SOFTNIC_FABRIC").empty()) return false;
+  const char* const place = "/sys/class/infiniband/softnic0/device";
+  std::array<char, PATH_MAX> path;
+  if (realpath(place, path.data()) != nullptr) return variable("NCCL_IB_GID_INDEX").empty();
+  log(std::string("WARN Could not find real path of softnic0 (") + place + ")");
+  return true;
 }
 
 void log_network() {
@@ -264,7 +269,7 @@ int ncclGetUniqueId(FakeUniqueId* id) {
 }
 
 int ncclCommInitRank(void** comm, int ranks, FakeUniqueId id, int rank) {
-  if (lacks_gid()) return kSystemError;
+  if (lacks_device()) return kSystemError;
   const int fd = open(id.bytes.data(), O_RDWR | O_CLOEXEC);
   if (fd < 0) return kSystemError;
   void* const memory = mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);

@@ -17,12 +17,13 @@ row() {
 
 # over NET COMMAND...: runs the command, with softnic's devices if the network needs some.
 over() {
-  local net=$1
+  local net=$1 show=()
   shift
+  [[ $net != IB ]] || show=(tests/gpu/with_devices.sh)
   if [[ $net == Socket ]]; then
     "$@"
   else
-    "$softnic" run --name "gpu-check-$$" --fabric tests/gpu/two-hosts.toml -- "$@"
+    "$softnic" run --name "gpu-check-$$" --fabric tests/gpu/two-hosts.toml -- "${show[@]}" "$@"
   fi
 }
 
@@ -41,8 +42,15 @@ take_operations() {
 
 # run_operations PART NET OPTION...: runs the collectives, send and receive with nccl_ranks.
 run_operations() {
-  local part=$1 net=$2 of_net command status=0
+  local part=$1 net=$2 of_net command why status=0
   shift 2
+  [[ $net != IB ]] || why=$(over IB true 2>&1) || status=$?
+  if ((status == 77)); then # of with_devices.sh
+    echo "$why"
+    row "$part" "the run" "$net" - - - "not run: $(tail -n 1 <<<"$why" | cut -c 1-200)" -
+    return
+  fi
+  status=0
   plugin_options "$net"
   [[ $net != Beeline ]] || of_net+=(--witness "$(realpath "$witness")")
   command=("$ranks" "${of_net[@]}" --rows "$work/rows-$part" "$@")

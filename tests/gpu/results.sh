@@ -15,6 +15,9 @@ print_rows() {
 # wrong_rows FILE: the number of wrong rows.
 wrong_rows() { awk -F '\t' '$7 ~ /^WRONG/ { wrong++ } END { print wrong + 0 }' "$1"; }
 
+# rows_not_run FILE: the number of rows that say why something was not run.
+rows_not_run() { awk -F '\t' '$7 ~ /^not run/ { missing++ } END { print missing + 0 }' "$1"; }
+
 # write_results FILE ROWS FACTS COMMAND VERDICT: writes the page of a run for docs/results/.
 write_results() {
   {
