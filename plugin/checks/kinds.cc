@@ -27,7 +27,9 @@ constexpr std::array kTable = {
          .severity = kFailure,
          .title = "The kernel has no RDMA device",
          .why = "NCCL falls back to TCP sockets, or stops if NCCL_NET=Beeline",
-         .fix = "load the driver of the adapter; if the host has no adapter, nothing can be done",
+         .fix =
+             "load the driver of the adapter; if the host has no adapter, programs can be tested "
+             "with a software device: softnic run -- COMMAND",
          .command = "modprobe {module}"},
     Kind{.id = "device-node-missing",
          .area = kDevices,
