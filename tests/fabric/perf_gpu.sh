@@ -120,7 +120,7 @@ copies() {
 
 refused() {
   local run=(plain rate --iters 3 --memory)
-  SOFTGPU=gpus=0 expect 'no GPU' 2 'no GPU memory: the CUDA driver sees no GPU here; run where' \
+  SOFTGPU=gpus=0 expect 'no GPU' 2 'no GPU memory: the CUDA driver sees no GPU here; .* with SOFTGPU=gpus=2' \
     "${run[@]}" dmabuf
   SOFTGPU=dmabuf=no expect 'no dma-bufs' 2 'cannot export its memory as dma-bufs.* or choose --memory peermem' \
     "${run[@]}" dmabuf
