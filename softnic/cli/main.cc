@@ -73,7 +73,8 @@ CLI::App* add_log(CLI::App& app, Line& line) {
 }
 
 CLI::App* add_traffic(CLI::App& app, Line& line) {
-  CLI::App* const traffic = app.add_subcommand("traffic", "Show the bytes that each port has sent");
+  CLI::App* const traffic = app.add_subcommand(
+      "traffic", "Show the bytes that each port with a rate or a latency has sent");
   traffic->add_option("--name", line.traffic.name, kNameHelp);
   CLI::Option* const every =
       traffic->add_option("--every", line.traffic.every, "Again after this time, such as 5ms");

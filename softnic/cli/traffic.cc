@@ -38,6 +38,20 @@ void print_bytes(const FabricHeader& header) {
   fmt::print("{}\n", line);
 }
 
+// The counts would be 0 whatever is sent, so this is said.
+void explain_zeros(const Fabric& fabric) {
+  bool any_counts = false;
+  const FabricHeader& header = fabric.header();
+  for_each_port(header, [&](PortRef ref) {
+    const PortRecord& port = header.devices[ref.device].ports[ref.port];
+    any_counts |= port.rate_bytes_s.load() != 0 || port.latency_ns.load() != 0;
+  });
+  if (any_counts) return;
+  report_error(
+      "no port counts its bytes, because none has a rate or a latency; "
+      "softnic ctl HOST/DEVICE rate=100G sets one");
+}
+
 bool has_ended(const Fabric& fabric) {
   return ::faccessat(fabric.files().fd(), "fabric", F_OK, 0) != 0;
 }
@@ -58,6 +72,7 @@ int traffic(const TrafficOptions& options) {
   if (!fabric) return report_error(fabric.error().text);
   if (options.every.empty()) {
     print_names(*fabric);
+    explain_zeros(*fabric);
     print_bytes(fabric->header());
     return 0;
   }
@@ -67,6 +82,7 @@ int traffic(const TrafficOptions& options) {
   if (!duration) return report_error(duration.error().text, kUsage);
   if (*every == 0) return report_error("traffic: --every must be longer than 0", kUsage);
   print_names(*fabric);
+  explain_zeros(*fabric);
   repeat(*fabric, *every, *duration);
   return 0;
 }

@@ -137,6 +137,10 @@ check 'ctl does all commands or none' 0 'softnic0:1  up' on -- \
 check 'ctl without the fabric' 1 "no fabric '$name'" "$softnic" ctl --name "$name" softnic0 down
 check 'traffic names the ports' 0 'seconds h0/softnic0:1 h0/softnic1:1 h1/softnic0:1 h1/softnic1:1' on -- \
   "$softnic" traffic
+check 'traffic says why it shows zeros' 0 'no port counts its bytes, because none has a rate' on -- \
+  "$softnic" traffic
+check 'traffic of a port with a rate' 0 'counted' on -- \
+  sh -c '$softnic ctl h1/softnic0 rate=200M; $softnic traffic 2>&1 | grep -q "no port" || echo counted'
 check 'traffic is repeated' 0 '5' on -- sh -c '$softnic traffic --every 1ms --for 3ms | wc -l'
 check 'traffic needs to know how long' 2 '--every requires --for' "$softnic" traffic --every 1ms
 check 'traffic without a pause' 2 '--every must be longer than 0' on -- \
