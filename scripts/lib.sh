@@ -30,6 +30,7 @@ timed() {
   local step=$1 start=$SECONDS rc=0
   shift
   "$@" || rc=$?
+  ((rc != 130)) || exit 130 # Ctrl-C, about which progress.py has said all
   note_time $((SECONDS - start)) "$step"
   if ((rc == 0)); then
     printf '%s: done in %d s\n' "$step" $((SECONDS - start))
@@ -133,12 +134,19 @@ apt_install() {
     apt_get update >"$log" 2>&1 || return
   fi
   show_install "$log" "${install[@]}" "$@" && return
+  (($? != 130)) || return 130
   echo 'installing: again, with new package lists'
   apt_get update >"$log" 2>&1 && show_install "$log" "${install[@]}" "$@"
 }
 
 show_install() { # LOG ARGUMENT...
-  apt_get "${@:2}" 2>&1 | PROGRESS_LOG=$1 python3 scripts/progress.py installing
+  apt_get "${@:2}" 2>&1 | PROGRESS_LOG=$1 progress installing
+}
+
+# progress (installing|building): the last command of a pipeline. Its status is 130 after Ctrl-C.
+progress() {
+  trap '' INT # which would end Python with a traceback before progress.py handles it
+  exec python3 scripts/progress.py "$1"
 }
 
 apt_get() {
@@ -186,7 +194,7 @@ build_lane() {
 
 build_targets() { # LANE [TARGET...]
   NINJA_STATUS='[%f/%t] ' ninja -C "$(lane_dir "$1")" -j "$(nproc)" "${@:2}" 2>&1 |
-    python3 scripts/progress.py building
+    progress building
 }
 
 configure_lane() {

@@ -6,7 +6,7 @@ Usage: COMMAND 2>&1 | progress.py (installing|building)
 On a terminal it updates one line each second. Otherwise it prints a line at once, then one every ten
 seconds, and after a minute and a half one every minute. Errors and warnings of the command are passed on;
 the whole output of apt-get is written to the file that PROGRESS_LOG names. After Ctrl-C it waits for the command's
-end, and then ends by the same signal, so that the script that called it ends as well.
+end, and ends with status 130.
 """
 
 import os
@@ -115,6 +115,7 @@ def main():
     with open(os.environ.get("PROGRESS_LOG", os.devnull), "w", encoding="utf-8") as log:
         for raw in lines_of_input(progress.show):
             line = raw.decode(errors="replace").rstrip("\r")
+            progress.is_stopped |= line.startswith("ninja: build stopped: interrupted")
             if progress.is_stopped:  # what the interrupted command says about it
                 continue
             if word == "installing":
@@ -124,8 +125,7 @@ def main():
     progress.clear()
     if progress.is_stopped:
         print("stopped; the same command continues", flush=True)
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
-        signal.raise_signal(signal.SIGINT)
+        sys.exit(130)
 
 
 main()
