@@ -1,22 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The layout of the statistics page, in which a Beeline process shows the state, the counters, the
- * events and the last messages of each connection. Another process can map the file and read it
- * while its owner runs or hangs, or after it was killed. C11 and C++20, without the rest of
- * Beeline.
+ * events and the last messages of each connection. Another process can read the file while its
+ * owner runs or hangs, or after it was killed. C11 and C++20, without the rest of Beeline.
  *
  * The file is DIRECTORY/beeline-PID-START, where START is the start time in field 22 of
  * /proc/PID/stat. Numbers are in the byte order of the machine. The header is at the start. At
  * offset `header_bytes` there are `slot_count` slots of `slot_bytes`, of which the first
  * `slots_used` have been used at least once. The file is sparse. Before use, a reader must check
- * the magic number (which is written last, so read it with acquire order), the version, and all
- * sizes against this header and against the length of the file.
+ * the magic number (which is written last, so read it first), the version, and all sizes against
+ * this header and against the length of the file. It should copy what it reads, by pread(), and
+ * not map the file: its owner may make it shorter, which ends a process that reads the mapping
+ * (SIGBUS), and reading a mapped hole takes memory.
  *
  * Every number is written by one aligned store, and there are no locks, so that a writer that is
  * killed or stopped does not block readers. The reader must detect changes as follows.
  *
  * Slot: read `generation` with acquire order, copy the slot, and read `generation` again. If it has
- * changed, the slot was given to another connection meanwhile; if it is odd, that is in progress.
+ * changed, the slot was given to another connection meanwhile; if it is odd, that is in progress;
+ * if it is 0, the slot was never used. (Calls of pread() one after the other are in order.)
  *
  * Events: event number n, below `life_claimed`, is at n modulo the length of `life`. It is valid if
  * its `what` is not 0 and is the same before and after the rest was read (each with acquire order),
@@ -54,6 +56,7 @@
   UINT64_C(0x53454e494c454542) /* "BEELINES", on a little-endian machine */
 #define BEELINE_STATS_VERSION 2
 #define BEELINE_STATS_HEADER_BYTES 4096
+#define BEELINE_STATS_MOST_SLOTS 1024
 #define BEELINE_STATS_LIFE_EVENTS 16
 #define BEELINE_STATS_LOOKS 32
 #define BEELINE_STATS_SIZES 128

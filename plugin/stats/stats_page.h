@@ -26,7 +26,7 @@ class StatsPage {
     std::string directory;
     std::string build = {};  // of the plugin, for people
     bool shown = true;       // false: other processes cannot read it
-    std::uint32_t slot_count = 1024;
+    std::uint32_t slot_count = BEELINE_STATS_MOST_SLOTS;
     std::optional<std::uint32_t> rank = {};   // of this process in its job
     std::optional<std::uint32_t> ranks = {};  // of the job
   };

@@ -31,6 +31,14 @@ class DamagedPage {
     BL_MUST(::pwrite(fd.get(), &value, sizeof(value), static_cast<off_t>(offset)) ==
             static_cast<ssize_t>(sizeof(value)));
   }
+  void resize(size_t bytes) const {
+    BL_MUST(::truncate(path().c_str(), static_cast<off_t>(bytes)) == 0);
+  }
+  blkcnt_t blocks() const {
+    struct stat file {};
+    BL_MUST(::stat(path().c_str(), &file) == 0);
+    return file.st_blocks;
+  }
   const std::string& path() const { return page_.path(); }
   const StatsDir& dir() const { return dir_; }
   Errc refusal() const {
@@ -73,6 +81,42 @@ TEST_CASE("reader: slots beyond the end of the file are refused", "[unit][stats]
   const DamagedPage page;
   page.overwrite(offsetof(beeline_stats_header, slot_count), std::uint32_t{5});
   CHECK(page.refusal() == Errc::kInvalid);
+}
+
+TEST_CASE("reader: more slots than the plugin makes are refused", "[unit][stats]") {
+  const std::uint32_t more = GENERATE(0, 1);
+  const DamagedPage page;
+  page.overwrite(offsetof(beeline_stats_header, slot_count), BEELINE_STATS_MOST_SLOTS + more);
+  page.resize(stats_page_bytes(BEELINE_STATS_MOST_SLOTS + more));
+  CHECK(page.refusal() == (more == 0 ? Errc::kOk : Errc::kInvalid));
+}
+
+TEST_CASE("reader: holes of a file are no connections, and get no memory", "[unit][stats]") {
+  const DamagedPage page;
+  page.overwrite(offsetof(beeline_stats_header, slots_used), BEELINE_STATS_MOST_SLOTS);
+  page.overwrite(offsetof(beeline_stats_header, slot_count), BEELINE_STATS_MOST_SLOTS);
+  page.resize(stats_page_bytes(BEELINE_STATS_MOST_SLOTS));
+  const auto blocks = page.blocks();
+  const PageReader reader = *PageReader::open(page.path());
+  REQUIRE(reader.slots_used() == BEELINE_STATS_MOST_SLOTS);
+  int seen = 0;
+  for (std::uint32_t i = 0; i < reader.slots_used(); ++i) seen += reader.slot(i) ? 1 : 0;
+  CHECK(seen == 1);
+  CHECK(page.blocks() == blocks);
+}
+
+TEST_CASE("reader: a file that becomes shorter while it is read has no further slots",
+          "[unit][stats]") {
+  const DamagedPage page;
+  const PageReader reader = *PageReader::open(page.path());
+  REQUIRE(reader.slot(0));
+  page.resize(BEELINE_STATS_HEADER_BYTES);
+  CHECK_FALSE(reader.slot(0));
+  page.resize(1);
+  CHECK(reader.slots_used() == 0);
+  CHECK_FALSE(reader.brief_slot(0));
+  CHECK(reader.pid() == static_cast<std::uint64_t>(::getpid()));
+  page.resize(stats_page_bytes(4));  // this process writes to it in the end
 }
 
 TEST_CASE("reader: a number of used slots that is too large is limited", "[unit][stats]") {

@@ -4,144 +4,114 @@
 #include "tools/pages/page_reader.h"
 
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstddef>
 #include <utility>
 
-#include "common/base/fd.h"
-#include "plugin/stats/shared_word.h"
-
 namespace beeline {
 namespace {
 
-constexpr auto kAcquire = std::memory_order_acquire;
 constexpr int kSlotTries = 100;
-constexpr std::uint32_t kMostSlots = 1 << 16;  // of a page that is taken seriously
+
+// False if the file has ended before. The kernel copies: to read a mapping would end this process
+// where the file has become shorter, and would fill the holes of a sparse file with memory.
+template <class T>
+bool copy_from(int file, std::size_t offset, T& to) noexcept {
+  return ::pread(file, &to, sizeof to, static_cast<off_t>(offset)) ==
+         static_cast<ssize_t>(sizeof to);
+}
+
+// Of one slot, one after the other. A number that is the same in the first and in the third was so
+// when the second was made. Without the events, only `generation` is copied three times.
+struct Copies {
+  beeline_stats_slot first;
+  beeline_stats_slot second;
+  beeline_stats_slot third;
+};
 
 // Another process has written the text. Bytes that could control a terminal become question marks.
 template <size_t N>
-std::string load_text(const char (&place)[N]) {
+std::string text_in(const char (&place)[N]) {
   std::string text;
-  for (const char& letter : place) {
-    const char c = shared::load(letter, kAcquire);
+  for (const char c : place) {
     if (c == '\0') break;
     text.push_back(c >= 0x20 && c < 0x7f ? c : '?');
   }
   return text;
 }
 
-std::optional<EventView> load_event(const beeline_stats_event& event) {
-  const std::uint64_t what = shared::load(event.what, kAcquire);
-  const std::uint64_t time_ns = shared::load(event.time_ns, kAcquire);
-  const std::uint64_t value = shared::load(event.value, kAcquire);
-  if (what == 0 || shared::load(event.what, kAcquire) != what) return std::nullopt;
-  return EventView{time_ns, static_cast<Event>(beeline_stats_kind(what)), beeline_stats_rail(what),
-                   beeline_stats_arg(what), value};
-}
+using Claimed = std::uint64_t beeline_stats_slot::*;
 
 // Of a ring of events, of which so many have been written. Several threads may write them, and one
 // that was killed may have left an old event in a new one's place.
 template <std::size_t N>
-std::vector<EventView> load_events(const std::uint64_t& claimed,
-                                   const beeline_stats_event (&ring)[N]) {
+std::vector<EventView> events_in(const Copies& copies, Claimed claimed,
+                                 beeline_stats_event (beeline_stats_slot::*ring)[N]) {
   std::vector<EventView> events;
-  const std::uint64_t end = shared::load(claimed, kAcquire);
+  const std::uint64_t end = copies.first.*claimed;
   for (std::uint64_t number = end - std::min<std::uint64_t>(end, N); number < end; ++number) {
-    const std::optional<EventView> event = load_event(ring[number % N]);
-    if (event && shared::load(claimed, kAcquire) <= number + N) events.push_back(*event);
+    const std::uint64_t what = (copies.first.*ring)[number % N].what;
+    if (what == 0 || (copies.third.*ring)[number % N].what != what) continue;
+    if (copies.third.*claimed > number + N) continue;
+    const beeline_stats_event& event = (copies.second.*ring)[number % N];
+    events.push_back({event.time_ns, static_cast<Event>(beeline_stats_kind(what)),
+                      beeline_stats_rail(what), beeline_stats_arg(what), event.value});
   }
   std::ranges::stable_sort(events, {}, &EventView::time_ns);
   return events;
 }
 
-std::vector<PathView> load_paths(const beeline_stats_slot& slot) {
+std::vector<PathView> paths_in(const beeline_stats_slot& slot) {
   std::vector<PathView> paths;
   for (const beeline_stats_path& path : slot.paths) {
-    const auto health = static_cast<PathHealth>(shared::load(path.state, kAcquire));
+    const auto health = static_cast<PathHealth>(path.state);
     if (health == PathHealth::kNone) continue;
-    paths.push_back({health, shared::load(path.bytes, kAcquire),
-                     shared::load(path.failures, kAcquire), load_text(path.device)});
+    paths.push_back({health, path.bytes, path.failures, text_in(path.device)});
   }
   return paths;
 }
 
-SlotView copy_slot(const beeline_stats_slot& slot) {
+SlotView view_of(const beeline_stats_slot& slot) {
   SlotView view{
-      .id = shared::load(slot.id, kAcquire),
-      .state = static_cast<SlotState>(shared::load(slot.state, kAcquire)),
-      .role = static_cast<SlotRole>(shared::load(slot.role, kAcquire)),
-      .opened_ns = shared::load(slot.opened_ns, kAcquire),
-      .closed_ns = shared::load(slot.closed_ns, kAcquire),
+      .id = slot.id,
+      .state = static_cast<SlotState>(slot.state),
+      .role = static_cast<SlotRole>(slot.role),
+      .opened_ns = slot.opened_ns,
+      .closed_ns = slot.closed_ns,
       .counters = {},
-      .device = load_text(slot.device),
-      .peer_host = load_text(slot.peer_host),
-      .peer_device = load_text(slot.peer_device),
-      .quiet_since_ns = shared::load(slot.quiet_since_ns, kAcquire),
-      .waits_for = static_cast<Wait>(shared::load(slot.waits_for, kAcquire)),
-      .waits_since_ns = shared::load(slot.waits_since_ns, kAcquire),
-      .requests = shared::load(slot.requests, kAcquire),
-      .moved_ns = shared::load(slot.moved_ns, kAcquire),
-      .peer_pid = shared::load(slot.peer_pid, kAcquire),
-      .number = shared::load(slot.number, kAcquire),
-      .peer_number = shared::load(slot.peer_number, kAcquire),
-      .peer_identity = shared::load(slot.peer_identity, kAcquire),
-      .paths = load_paths(slot),
-      .peer_clock = {.ahead_ns = shared::load(slot.peer_clock_ns, kAcquire),
-                     .error_ns = static_cast<std::int64_t>(
-                         shared::load(slot.peer_clock_error_ns, kAcquire))},
+      .device = text_in(slot.device),
+      .peer_host = text_in(slot.peer_host),
+      .peer_device = text_in(slot.peer_device),
+      .quiet_since_ns = slot.quiet_since_ns,
+      .waits_for = static_cast<Wait>(slot.waits_for),
+      .waits_since_ns = slot.waits_since_ns,
+      .requests = slot.requests,
+      .moved_ns = slot.moved_ns,
+      .peer_pid = slot.peer_pid,
+      .number = slot.number,
+      .peer_number = slot.peer_number,
+      .peer_identity = slot.peer_identity,
+      .paths = paths_in(slot),
+      .peer_clock = {.ahead_ns = slot.peer_clock_ns,
+                     .error_ns = static_cast<std::int64_t>(slot.peer_clock_error_ns)},
       .life = {},
       .looks = {},
       .sizes = {},
   };
-  for (size_t i = 0; i < BEELINE_STATS_COUNTER_COUNT; ++i) {
-    view.counters[i] = shared::load(slot.counters[i], kAcquire);
-  }
+  std::ranges::copy(slot.counters, view.counters);
   return view;
 }
 
-void add_history(SlotView& view, const beeline_stats_slot& slot) {
-  view.life = load_events(slot.life_claimed, slot.life);
-  view.looks = load_events(slot.looks_claimed, slot.looks);
-  for (const std::uint32_t& size : slot.sizes) view.sizes.push_back(shared::load(size, kAcquire));
+void add_history(SlotView& view, const Copies& copies) {
+  view.life = events_in(copies, &beeline_stats_slot::life_claimed, &beeline_stats_slot::life);
+  view.looks = events_in(copies, &beeline_stats_slot::looks_claimed, &beeline_stats_slot::looks);
+  view.sizes.assign(std::begin(copies.second.sizes), std::end(copies.second.sizes));
 }
 
-}  // namespace
-
-Result<PageReader> PageReader::open(const std::string& path) {
-  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-  struct stat file {};
-  if (!fd || ::fstat(fd.get(), &file) != 0) return fail_errno("open the statistics page");
-  const auto length = static_cast<size_t>(file.st_size);
-  if (!S_ISREG(file.st_mode) || length < BEELINE_STATS_HEADER_BYTES) {
-    return fail(Errc::kInvalid, "too small for a statistics page");
-  }
-  void* start = ::mmap(nullptr, length, PROT_READ, MAP_SHARED, fd.get(), 0);
-  if (start == MAP_FAILED) return fail_errno("map the statistics page");
-  PageReader reader(start, length, file.st_uid);
-  const Status checked = reader.check();
-  if (!checked) return fail(checked.error());
-  return reader;
-}
-
-PageReader::PageReader(PageReader&& other) noexcept
-    : start_(std::exchange(other.start_, nullptr)), length_(other.length_), owner_(other.owner_) {}
-
-PageReader::~PageReader() {
-  if (start_ != nullptr) ::munmap(start_, length_);
-}
-
-const beeline_stats_header& PageReader::header() const noexcept {
-  return *static_cast<const beeline_stats_header*>(start_);
-}
-
-Status PageReader::check() const noexcept {
-  const beeline_stats_header& it = header();
-  if (shared::load(it.magic, kAcquire) != BEELINE_STATS_MAGIC) {
-    return fail(Errc::kInvalid, "not a statistics page");
-  }
+Status check(const beeline_stats_header& it, std::size_t length) noexcept {
   if (it.version != BEELINE_STATS_VERSION) {
     return fail(Errc::kUnsupported, "a statistics page of another version");
   }
@@ -149,39 +119,50 @@ Status PageReader::check() const noexcept {
       it.header_bytes == BEELINE_STATS_HEADER_BYTES &&
       it.slot_bytes == sizeof(beeline_stats_slot) && it.life_events == BEELINE_STATS_LIFE_EVENTS &&
       it.sizes == BEELINE_STATS_SIZES && it.counter_count == BEELINE_STATS_COUNTER_COUNT;
-  const size_t room = (length_ - BEELINE_STATS_HEADER_BYTES) / sizeof(beeline_stats_slot);
-  if (!sizes || it.slot_count > std::min<std::size_t>(room, kMostSlots)) {
+  const size_t room = (length - BEELINE_STATS_HEADER_BYTES) / sizeof(beeline_stats_slot);
+  if (!sizes || it.slot_count > std::min<std::size_t>(room, BEELINE_STATS_MOST_SLOTS)) {
     return fail(Errc::kInvalid, "a statistics page with wrong sizes");
   }
   return {};
 }
 
-std::uint64_t PageReader::pid() const noexcept { return header().pid; }
-std::uint64_t PageReader::start_time() const noexcept { return header().start_time; }
-std::string PageReader::host() const { return load_text(header().host); }
-std::string PageReader::build() const { return load_text(header().build); }
+}  // namespace
+
+Result<PageReader> PageReader::open(const std::string& path) {
+  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  struct stat file {};
+  if (!fd || ::fstat(fd.get(), &file) != 0) return fail_errno("open the statistics page");
+  const auto length = static_cast<size_t>(file.st_size);
+  if (!S_ISREG(file.st_mode) || length < BEELINE_STATS_HEADER_BYTES) {
+    return fail(Errc::kInvalid, "too small for a statistics page");
+  }
+  // The magic number is written last, so it is read first.
+  std::uint64_t magic = 0;
+  beeline_stats_header header{};
+  if (!copy_from(fd.get(), offsetof(beeline_stats_header, magic), magic) ||
+      !copy_from(fd.get(), 0, header) || magic != BEELINE_STATS_MAGIC) {
+    return fail(Errc::kInvalid, "not a statistics page");
+  }
+  BL_TRY(check(header, length));
+  return PageReader(std::move(fd), header, file.st_uid);
+}
+
+std::string PageReader::host() const { return text_in(header_.host); }
+std::string PageReader::build() const { return text_in(header_.build); }
 std::optional<std::uint32_t> PageReader::rank() const noexcept {
-  const std::uint64_t rank = header().rank;
-  if (rank > UINT32_MAX) return std::nullopt;
-  return static_cast<std::uint32_t>(rank);
+  if (header_.rank > UINT32_MAX) return std::nullopt;
+  return static_cast<std::uint32_t>(header_.rank);
 }
 std::optional<std::uint32_t> PageReader::ranks() const noexcept {
-  const std::uint64_t ranks = header().ranks;
-  if (ranks == 0 || ranks > UINT32_MAX) return std::nullopt;
-  return static_cast<std::uint32_t>(ranks);
-}
-std::uint64_t PageReader::identity() const noexcept { return shared::load(header().identity); }
-std::uint64_t PageReader::opened_ns() const noexcept { return header().opened_ns; }
-std::uint64_t PageReader::opened_unix_ns() const noexcept { return header().opened_unix_ns; }
-std::uint64_t PageReader::slots_refused() const noexcept {
-  return shared::load(header().slots_refused);
+  if (header_.ranks == 0 || header_.ranks > UINT32_MAX) return std::nullopt;
+  return static_cast<std::uint32_t>(header_.ranks);
 }
 
 // Never more than there is room for, whatever the page says now.
 std::uint32_t PageReader::slots_used() const noexcept {
-  const size_t room = (length_ - BEELINE_STATS_HEADER_BYTES) / sizeof(beeline_stats_slot);
-  const auto most = static_cast<std::uint32_t>(std::min<std::size_t>(room, kMostSlots));
-  return std::min(shared::load(header().slots_used, kAcquire), most);
+  std::uint32_t used = 0;
+  if (!copy_from(file_.get(), offsetof(beeline_stats_header, slots_used), used)) return 0;
+  return std::min(used, header_.slot_count);
 }
 
 std::optional<SlotView> PageReader::slot(std::uint32_t index) const {
@@ -193,15 +174,25 @@ std::optional<SlotView> PageReader::brief_slot(std::uint32_t index) const {
 }
 
 std::optional<SlotView> PageReader::read_slot(std::uint32_t index, Parts parts) const {
-  if (index >= slots_used()) return std::nullopt;
-  const auto* bytes = static_cast<const std::byte*>(start_) + BEELINE_STATS_HEADER_BYTES;
-  const auto& slot = reinterpret_cast<const beeline_stats_slot*>(bytes)[index];
+  if (index >= header_.slot_count) return std::nullopt;
+  const std::size_t offset =
+      BEELINE_STATS_HEADER_BYTES + std::size_t{index} * sizeof(beeline_stats_slot);
+  Copies copies;
+  const auto copy = [&](beeline_stats_slot& to) {
+    return parts == Parts::kAll ? copy_from(file_.get(), offset, to)
+                                : copy_from(file_.get(), offset, to.generation);
+  };
+  static_assert(offsetof(beeline_stats_slot, generation) == 0);
   for (int tried = 0; tried < kSlotTries; ++tried) {
-    const std::uint32_t generation = shared::load(slot.generation, kAcquire);
+    if (!copy(copies.first)) return std::nullopt;
+    const std::uint32_t generation = copies.first.generation;
+    if (generation == 0) return std::nullopt;  // never used, or a hole
     if (generation % 2 != 0) continue;
-    SlotView view = copy_slot(slot);
-    if (parts == Parts::kAll) add_history(view, slot);
-    if (shared::load(slot.generation) == generation) return view;
+    if (!copy_from(file_.get(), offset, copies.second) || !copy(copies.third)) return std::nullopt;
+    if (copies.third.generation != generation) continue;
+    SlotView view = view_of(copies.second);
+    if (parts == Parts::kAll) add_history(view, copies);
+    return view;
   }
   return std::nullopt;
 }

@@ -9,9 +9,11 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/base/clock.h"
+#include "common/base/fd.h"
 #include "common/base/result.h"
 #include "include/beeline/stats_page.h"
 #include "plugin/stats/words.h"
@@ -64,28 +66,29 @@ struct SlotView {
   }
 };
 
+// Lifecycle: a copy of the header, as it was when the page was opened, and the open file, from
+// which
+//   slots are copied when they are asked for.
 class PageReader {
  public:
   static Result<PageReader> open(const std::string& path);
-  PageReader(PageReader&& other) noexcept;
-  PageReader& operator=(PageReader&&) = delete;
-  ~PageReader();
 
-  std::uint64_t pid() const noexcept;
+  std::uint64_t pid() const noexcept { return header_.pid; }
   uid_t owner() const noexcept { return owner_; }  // of the file
-  std::uint64_t start_time() const noexcept;
+  std::uint64_t start_time() const noexcept { return header_.start_time; }
   std::string host() const;
   std::string build() const;
   std::optional<std::uint32_t> rank() const noexcept;
-  std::optional<std::uint32_t> ranks() const noexcept;  // of the job
-  std::uint64_t identity() const noexcept;              // 0: none yet
+  std::optional<std::uint32_t> ranks() const noexcept;                  // of the job
+  std::uint64_t identity() const noexcept { return header_.identity; }  // 0: none yet
   // The same moment by the clock of its host, which its times are by, and as unix time.
-  std::uint64_t opened_ns() const noexcept;
-  std::uint64_t opened_unix_ns() const noexcept;
-  std::uint64_t slots_refused() const noexcept;
-  std::uint32_t slots_used() const noexcept;
+  std::uint64_t opened_ns() const noexcept { return header_.opened_ns; }
+  std::uint64_t opened_unix_ns() const noexcept { return header_.opened_unix_ns; }
+  std::uint64_t slots_refused() const noexcept { return header_.slots_refused; }
+  std::uint32_t slots_used() const noexcept;  // as of now
 
-  // None: the slot is being given to another connection at this moment, again and again.
+  // None: no connection has ever used the slot, or it is being given to another one at this moment,
+  // again and again, or the file has become shorter.
   std::optional<SlotView> slot(std::uint32_t index) const;
   // The same without the events and the sizes of messages, for programs that read many slots often.
   std::optional<SlotView> brief_slot(std::uint32_t index) const;
@@ -93,13 +96,11 @@ class PageReader {
  private:
   enum class Parts : std::uint8_t { kBrief, kAll };
   std::optional<SlotView> read_slot(std::uint32_t index, Parts parts) const;
-  PageReader(void* start, std::size_t length, uid_t owner) noexcept
-      : start_(start), length_(length), owner_(owner) {}
-  const beeline_stats_header& header() const noexcept;
-  Status check() const noexcept;
+  PageReader(UniqueFd file, const beeline_stats_header& header, uid_t owner) noexcept
+      : file_(std::move(file)), header_(header), owner_(owner) {}
 
-  void* start_;
-  std::size_t length_;
+  UniqueFd file_;
+  beeline_stats_header header_;
   uid_t owner_;
 };
 
