@@ -102,12 +102,14 @@ std::string page_file_name(const PageOwner& owner) {
 
 std::optional<PageOwner> parse_page_file_name(std::string_view name) {
   if (!name.starts_with(kNamePrefix)) return std::nullopt;
+  const std::string_view whole = name;
   name.remove_prefix(kNamePrefix.size());
   PageOwner owner{};
   if (!take_number(&name, &owner.pid) || !name.starts_with('-')) return std::nullopt;
   name.remove_prefix(1);
   if (!take_number(&name, &owner.start_time) || !name.empty()) return std::nullopt;
   if (owner.pid > std::numeric_limits<pid_t>::max()) return std::nullopt;
+  if (page_file_name(owner) != whole) return std::nullopt;  // zeros in front: a second name
   return owner;
 }
 

@@ -101,7 +101,8 @@ TEST_CASE("export: states of processes, connections and paths", "[tools]") {
   State state = state_of({watched(1, {busy(SlotState::kReady, Wait::kNothing, 0)}),
                           watched(2, {busy(SlotState::kFailed, Wait::kNothing, 0)}, Life::kStopped),
                           watched(3, {busy(SlotState::kReady, Wait::kNothing, 0)}, Life::kEnded)});
-  state.processes.unreadable = 2;
+  state.processes.left_out.owners[pages::Reason::kForbidden] = {1, 2};
+  state.processes.left_out.owners[pages::Reason::kOfEnded] = {1};
   const std::string text = text_of(state);
   const std::string info = std::string("beeline_info{host=\"n1\",version=\"") + kVersion +
                            "\",revision=\"" + kRevision + "\",protocol=\"2-3\"} 1\n";

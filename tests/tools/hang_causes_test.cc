@@ -472,7 +472,7 @@ TEST_CASE("hang: short waits are left out, and lead to the cause all the same", 
   CHECK(analysis.waits.size() == 1);
   CHECK(job.causes() == one(Reason::kNoReceive, 2));
   CHECK(Job(3).analyze().causes.empty());
-  CHECK(text_of({}, {}, 200) == "no process of this host uses Beeline\n");
+  CHECK(text_of({}, {}, 200) == "no running process uses Beeline\n");
 }
 
 TEST_CASE("hang: the report names the cause first, and then every wait", "[tools]") {

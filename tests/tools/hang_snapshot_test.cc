@@ -68,10 +68,10 @@ TEST_CASE("hang, snapshot: the cause is found on another host", "[tools]") {
   for (const std::uint32_t rank : {0U, 1U}) {
     pages::Processes host;
     host.all = {end_of_pair(rank)};
-    host.unreadable = rank;
+    if (rank != 0) host.left_out.owners[pages::Reason::kForbidden] = {1};
     const auto read = through_file(snapshot_of(host, kNowThere));
     REQUIRE(read);
-    CHECK(read->unreadable == rank);
+    CHECK(read->left_out.count() == rank);
     all.all.push_back(read->all.at(0));
   }
   const SlotView& waiting = all.all[0].connections.at(0);

@@ -13,7 +13,7 @@ import struct
 import subprocess
 import unittest
 
-from ring import CULPRIT, RANKS, SOFTNIC, RingTest, hosts, main, may_begin
+from ring import BEELINE, CULPRIT, RANKS, SOFTNIC, RingTest, hosts, main, may_begin
 
 
 # Role and state in the page.
@@ -161,11 +161,27 @@ class Hang(RingTest):
             page = next((ring.folder / "pages").iterdir())
             forged = page.with_name(f"beeline-{other.pid}-{start}")
             shutil.copy(page, forged)
-            self.assertEqual(ring.hang()[1], "1 statistics page cannot be used: of another user, or of another version of "
-                             "Beeline\n4 processes with 8 connections: none has waited for long\n")
+            self.assertEqual(ring.hang()[1], "1 statistics page of root left out: they have the number of a process of "
+                             "another user in their names\n4 processes with 8 connections: none has waited for long\n")
             os.chown(forged, 65534, 65534)
+            ring.folder.chmod(0o755)
+            (ring.folder / "pages").chmod(0o755)
+            alone = subprocess.run([BEELINE, "hang", "--dir", str(ring.folder / "pages")], user=65534, capture_output=True,
+                                   text=True, check=False)
+            self.assertEqual((alone.returncode, alone.stderr), (0, ""))
+            self.assertIn("4 statistics pages of root left out: this user may not read them; run as root\n1 process ", alone.stdout)
+            forged.rename(ring.folder / "forged")
+            alone = subprocess.run(alone.args, user=65534, capture_output=True, text=True, check=False)
+            self.assertEqual((alone.returncode, alone.stdout), (2, ""))
+            self.assertIn("no statistics page could be used\n4 statistics pages of root left out", alone.stderr)
+            (ring.folder / "forged").rename(forged)
             self.assertIn("5 processes with 10 connections", ring.hang()[1])
             other.kill()
+            other.wait()
+            self.assertRegex(ring.hang()[1], "1 statistics page of .* left out: their processes have ended, .*\n4 processes ")
+            self.assertRegex(ring.beeline("replay")[2], "1 statistics page of .* left out: their processes have ended")
+            status, text, _ = ring.beeline("replay", str(forged))
+            self.assertEqual((status, len(text.splitlines()) > 1), (0, True))
 
     def ring_of_hosts(self, way):
         """Each rank has a host name and a folder of pages of its own."""
@@ -244,7 +260,28 @@ class Hang(RingTest):
             status, text, error = ring.beeline("hang", *options)
             self.assertEqual((status, text), (2, ""))
             self.assertIn(words, error)
-        self.assertEqual(ring.hang("--dir", str(ring.folder)), (0, "no process of this host uses Beeline\n", ""))
+
+    def test_nobody_waits_is_not_said_of_what_was_not_read(self):
+        ring = self.ring()
+        ring.wait_for_pages()
+        self.assertEqual(ring.hang("--dir", str(ring.folder)), (3, "no running process uses Beeline\n", ""))
+        page = next((ring.folder / "pages").iterdir())
+        other = ring.folder / page.name
+        content = bytearray(page.read_bytes())
+        content[8] += 1  # the version
+        other.write_bytes(content)
+        for command in ("hang",), ("hang", "--json"), ("top", "--once"), ("replay",):
+            status, text, error = ring.beeline(*command, "--dir", str(ring.folder))
+            self.assertEqual((status, text), (2, ""), command)
+            self.assertRegex(error, "^beeline: no statistics page could be used\n1 statistics page of .* left out: they are "
+                                    "of another version of Beeline; use the command")
+        file = ring.folder / "saved"
+        self.assertEqual(ring.hang("--dir", str(ring.folder), "--save", str(file))[0], 0)
+        status, _, error = ring.hang(str(file))
+        self.assertEqual(status, 2)
+        self.assertIn("1 statistics page left out: they could not be read where", error)
+        ring.end()
+        self.assertEqual(ring.hang(), (3, "no running process uses Beeline; 4 ended and left pages: see beeline replay\n", ""))
 
 
 if __name__ == "__main__":

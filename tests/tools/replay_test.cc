@@ -24,8 +24,7 @@ EventView event_at(std::int64_t ns, Event event, std::uint32_t arg = 0, std::uin
 
 // A process on a host of its own, whose clock shows this at the moment kUnixNs.
 Recording process_of(std::int64_t pid, std::int64_t clock_ns) {
-  return {.path = {},
-          .host = "n" + std::to_string(pid),
+  return {.host = "n" + std::to_string(pid),
           .build = "1",
           .pid = pid,
           .rank = static_cast<std::uint32_t>(pid),

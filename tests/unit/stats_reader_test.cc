@@ -6,12 +6,15 @@
 #include <unistd.h>
 
 #include <cstddef>
+#include <filesystem>
+#include <vector>
 
 #include "common/base/fd.h"
 #include "plugin/stats/stats_page.h"
 #include "tests/support/catch.h"
 #include "tests/support/stats_dir.h"
 #include "tools/pages/page_reader.h"
+#include "tools/pages/trusted_pages.h"
 
 namespace beeline {
 namespace {
@@ -187,6 +190,77 @@ TEST_CASE("reader: a path that is no file, or too short a file, is refused", "[u
   CHECK(PageReader::open(path).error().code == Errc::kInvalid);  // all zero: no magic
   REQUIRE(::mkfifo(dir.path("pipe").c_str(), 0600) == 0);
   CHECK(PageReader::open(dir.path("pipe")).error().code == Errc::kInvalid);
+}
+
+// The numbers of the processes whose pages are believed, and the reasons for the others.
+struct Visited {
+  std::vector<std::int64_t> pids;
+  pages::LeftOut left_out;
+};
+Visited visit(const std::string& directory) {
+  Visited visited;
+  Outcome<pages::LeftOut> left_out = pages::visit_pages(
+      directory, [&](const PageOwner& process, pages::Life /*life*/, const PageReader& /*page*/) {
+        visited.pids.push_back(process.pid);
+      });
+  BL_MUST(left_out.has_value());
+  visited.left_out = *std::move(left_out);
+  return visited;
+}
+
+std::string name_of_dead(int number) { return "beeline-1-" + std::to_string(number); }
+
+TEST_CASE("pages: the owner of the file has to be the user of the process", "[unit][stats]") {
+  using pages::Reason;
+  constexpr uid_t kRoot = 0;
+  CHECK(pages::why_not_believed(1000, 1000, 1000) == std::nullopt);
+  CHECK(pages::why_not_believed(1000, 1000, kRoot) == std::nullopt);
+  CHECK(pages::why_not_believed(1000, 1001, kRoot) == Reason::kForged);
+  CHECK(pages::why_not_believed(kRoot, 1001, kRoot) == Reason::kForged);
+  CHECK(pages::why_not_believed(1001, 1000, 1000) == Reason::kForged);
+}
+
+TEST_CASE("pages: after the end of the process it has to be the user who reads", "[unit][stats]") {
+  using pages::Reason;
+  CHECK(pages::why_not_believed(std::nullopt, 1000, 1000) == std::nullopt);
+  CHECK(pages::why_not_believed(std::nullopt, 0, 0) == std::nullopt);
+  CHECK(pages::why_not_believed(std::nullopt, 1000, 0) == Reason::kOfEnded);
+  CHECK(pages::why_not_believed(std::nullopt, 1000, 1001) == Reason::kOfEnded);
+}
+
+TEST_CASE("pages: the remarks name the owners and say what to do", "[unit][stats]") {
+  using pages::Reason;
+  const pages::LeftOut left_out = {
+      {{Reason::kForbidden, {0, 0}}, {Reason::kOfEnded, {0}}, {Reason::kElsewhere, {0}}}};
+  CHECK(left_out.count() == 4);
+  CHECK(left_out.of_running() == 3);
+  CHECK(left_out.remarks() ==
+        "2 statistics pages of root left out: this user may not read them; run as root\n"
+        "1 statistics page of root left out: their processes have ended, so it is not known whose "
+        "they were; run as root, or name the files: beeline replay FILE...\n"
+        "1 statistics page left out: they could not be read where the files of beeline hang --save "
+        "were written\n");
+}
+
+TEST_CASE("pages: a second name of the same process is none of a page", "[unit][stats]") {
+  const DamagedPage page;
+  const std::string name = std::filesystem::path(page.path()).filename().string();
+  BL_MUST(::link(page.path().c_str(), page.dir().path("beeline-0" + name.substr(8)).c_str()) == 0);
+  CHECK(visit(page.dir().path()).pids.size() == 1);
+}
+
+TEST_CASE("pages: of one user a limited number of connections is read", "[unit][stats]") {
+  const DamagedPage page;
+  page.overwrite(offsetof(beeline_stats_header, slots_used), BEELINE_STATS_MOST_SLOTS);
+  page.overwrite(offsetof(beeline_stats_header, slot_count), BEELINE_STATS_MOST_SLOTS);
+  page.resize(stats_page_bytes(BEELINE_STATS_MOST_SLOTS));
+  constexpr int kMost = pages::kMostSlotsOfUser / BEELINE_STATS_MOST_SLOTS;
+  for (int i = 0; i < kMost; ++i) {
+    BL_MUST(::link(page.path().c_str(), page.dir().path(name_of_dead(i)).c_str()) == 0);
+  }
+  const Visited visited = visit(page.dir().path());
+  CHECK(visited.pids.size() == kMost);
+  CHECK(visited.left_out.owners.at(pages::Reason::kTooMany).size() == 1);
 }
 
 }  // namespace

@@ -27,9 +27,9 @@ void add_host(Exposition& out, const State& state) {
   out.add({{"state", "stopped"}}, count_lives(state, pages::Life::kStopped));
   out.add({{"state", "ended"}}, count_lives(state, pages::Life::kEnded));
   out.begin({.name = "beeline_unreadable_pages",
-             .help = "Statistics pages of other users, or of other versions of Beeline. The "
-                     "connections of their processes are not in these metrics."});
-  out.add({}, std::uint64_t{state.processes.unreadable});
+             .help = "Statistics pages that this user may not read, or of other versions of "
+                     "Beeline. The connections of their processes are not in these metrics."});
+  out.add({}, std::uint64_t{state.processes.left_out.of_running()});
 }
 
 void add_ports(Exposition& out, const State& state) {

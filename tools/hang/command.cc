@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <vector>
@@ -16,6 +18,8 @@
 
 namespace beeline::hang {
 namespace {
+
+constexpr int kNoProcess = 3;  // exit status: a job that has ended is no healthy one
 
 struct Options {
   std::vector<std::string> files;
@@ -31,11 +35,15 @@ Outcome<pages::Processes> read(const Options& options, std::int64_t now_ns) {
   pages::Processes all;
   for (const std::string& file : options.files) {
     pages::Processes some = BL_TRY(read_snapshot(file, now_ns));
-    all.unreadable += some.unreadable;
+    for (auto& [reason, owners] : some.left_out.owners) {
+      std::ranges::copy(owners, std::back_inserter(all.left_out.owners[reason]));
+    }
     for (pages::Process& process : some.all) all.all.push_back(std::move(process));
   }
   return all;
 }
+
+bool runs(const pages::Process& process) { return process.life != pages::Life::kEnded; }
 
 int run(const Options& options) {
   if (!(options.seconds >= 0 && options.seconds <= 86400)) {
@@ -48,20 +56,27 @@ int run(const Options& options) {
   const std::int64_t now = now_ns();
   const auto found = read(options, now);
   if (!found) return tools::print_error(found.error(), tools::kUsage);
+  const std::string remarks = found->left_out.remarks();
   if (!options.save.empty()) {
+    fmt::print(stderr, "{}", remarks);
     const Outcome<void> saved = tools::write_output(options.save, snapshot_of(*found, now));
     return saved ? 0 : tools::print_error(saved.error(), tools::kUsage);
   }
   const std::vector<pages::Process>& processes = found->all;
+  const bool some_run = std::ranges::any_of(processes, runs);
+  if (!some_run && found->left_out.of_running() != 0) {
+    return tools::print_error(found->left_out.as_error(), tools::kUsage);
+  }
   const Analysis analysis =
       find_causes(processes, now, static_cast<std::int64_t>(options.seconds * 1e9));
+  fmt::print(options.json ? stderr : stdout, "{}", remarks);
   if (options.json) {
     fmt::print("{}", json_of(analysis, processes));
   } else {
-    fmt::print("{}{}", pages::remark_on(found->unreadable),
-               text_of(analysis, processes, tools::output_width()));
+    fmt::print("{}", text_of(analysis, processes, tools::output_width()));
   }
-  return analysis.waits.empty() ? 0 : tools::kFailed;
+  if (!analysis.waits.empty()) return tools::kFailed;
+  return some_run ? 0 : kNoProcess;
 }
 
 }  // namespace
@@ -85,7 +100,8 @@ void add_command(tools::CommandLine& line) {
   command.add_flag("--json", options->json, "Print the causes and the waits as JSON");
   command.set_footer(
       "It reads the statistics pages of the processes, and does not touch the processes. Exit "
-      "status: 0 none waits, 1 some wait, 2 a mistake in the command line.");
+      "status: 0 none waits, 1 some wait, 2 a mistake in the command line, or pages that this user "
+      "may not read and no others, 3 no running process uses Beeline.");
 }
 
 }  // namespace beeline::hang

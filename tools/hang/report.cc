@@ -65,13 +65,21 @@ std::vector<std::pair<std::string, std::size_t>> wait_lines(const Analysis& anal
 
 std::string summary(const Analysis& analysis, std::span<const Process> processes) {
   std::size_t running = 0;
+  std::size_t ended = 0;
   std::size_t connections = 0;
   for (const Process& process : processes) {
-    if (process.life == pages::Life::kEnded) continue;
+    if (process.life == pages::Life::kEnded) {
+      ++ended;
+      continue;
+    }
     ++running;
     connections += process.connections.size();
   }
-  if (running == 0) return "no process of this host uses Beeline\n";
+  if (running == 0) {
+    const std::string left =
+        ended == 0 ? "" : fmt::format("; {} ended and left pages: see beeline replay", ended);
+    return fmt::format("no running process uses Beeline{}\n", left);
+  }
   const std::string found =
       fmt::format("{} with {}", running == 1 ? "1 process" : fmt::format("{} processes", running),
                   counted(connections, "connection"));

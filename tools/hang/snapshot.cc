@@ -21,6 +21,7 @@ using pages::Life;
 
 constexpr std::string_view kKind = "beeline-hang";
 constexpr int kSnapshotVersion = 1;
+constexpr std::size_t kMostUnreadable = 1'000'000;  // pages that a file may claim
 // Those by which a cause is found, and their names in the file.
 constexpr std::array kCounters = {std::pair(Counter::kMessages, "messages"),
                                   std::pair(Counter::kGrants, "grants")};
@@ -146,7 +147,7 @@ pages::Process process_from(const Json& json, std::int64_t now_ns) {
 std::string snapshot_of(const pages::Processes& processes, std::int64_t now_ns) {
   Json document = {{"kind", kKind},
                    {"version", kSnapshotVersion},
-                   {"unreadable", processes.unreadable},
+                   {"unreadable", processes.left_out.count()},
                    {"processes", Json::array()}};
   for (const pages::Process& process : processes.all) {
     Json json = {{"pid", process.pid}, {"host", process.host}};
@@ -176,7 +177,9 @@ Outcome<pages::Processes> read_snapshot(const std::string& path, std::int64_t no
       throw std::runtime_error("another kind of file, or another version");
     }
     pages::Processes processes;
-    processes.unreadable = document.at("unreadable");
+    const std::size_t unreadable = document.at("unreadable");
+    if (unreadable > kMostUnreadable) throw std::runtime_error("more unreadable pages than fit");
+    if (unreadable != 0) processes.left_out.owners[pages::Reason::kElsewhere].resize(unreadable);
     for (const Json& process : document.at("processes")) {
       processes.all.push_back(process_from(process, now_ns));
     }

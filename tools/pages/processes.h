@@ -10,14 +10,9 @@
 
 #include "common/base/problem.h"
 #include "tools/pages/page_reader.h"
+#include "tools/pages/trusted_pages.h"
 
 namespace beeline::pages {
-
-enum class Life : std::uint8_t {
-  kRuns,
-  kStopped,  // by a signal or a debugger
-  kEnded,
-};
 
 struct Process {
   std::int64_t pid = 0;
@@ -38,12 +33,10 @@ struct Process {
 std::string usual_directory();
 
 struct Processes {
-  std::vector<Process> all;    // by pid
-  std::size_t unreadable = 0;  // pages of other users, or of other versions
+  std::vector<Process> all;  // by pid
+  LeftOut left_out;
 };
 
 Outcome<Processes> read_processes(const std::string& directory);
-// "2 statistics pages cannot be used: ..."; empty if there are none.
-std::string remark_on(std::size_t unreadable);
 
 }  // namespace beeline::pages

@@ -46,7 +46,10 @@ Outcome<void> replay(const Options& options) {
                        .placements = placements,
                        .timeline = timeline,
                        .width = tools::output_width()};
-  fmt::print(stderr, "{}", pages::remark_on(read_ones.unreadable));
+  if (recordings.empty() && read_ones.left_out.count() != 0) {
+    return fail(read_ones.left_out.as_error());
+  }
+  fmt::print(stderr, "{}", read_ones.left_out.remarks());
   if (!options.trace.empty()) {
     BL_TRY(tools::write_output(options.trace, trace_of(story)));
     return {};

@@ -4,12 +4,29 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
-#include <system_error>
-
-#include "plugin/stats/sweep.h"
+#include <utility>
 
 namespace beeline::replay {
+namespace {
+
+Recording recording_of(const PageReader& page) {
+  Recording recording = {.host = page.host(),
+                         .build = page.build(),
+                         .pid = static_cast<std::int64_t>(page.pid()),
+                         .rank = page.rank(),
+                         .opened_ns = static_cast<std::int64_t>(page.opened_ns()),
+                         .opened_unix_ns = static_cast<std::int64_t>(page.opened_unix_ns())};
+  const std::uint32_t used = page.slots_used();
+  for (std::uint32_t i = 0; i < used; ++i) {
+    std::optional<SlotView> slot = page.slot(i);
+    if (!slot || slot->state == SlotState::kFree || slot->role == SlotRole::kListen) continue;
+    recording.connections.push_back(*std::move(slot));
+  }
+  std::ranges::sort(recording.connections, {}, &SlotView::id);
+  return recording;
+}
+
+}  // namespace
 
 std::string Recording::name() const {
   const std::string process = fmt::format("pid {} on {}", pid, host);
@@ -29,35 +46,15 @@ const Recording* peer_of(const SlotView& connection, std::span<const Recording> 
 Outcome<Recording> read_recording(const std::string& path) {
   const Result<PageReader> page = PageReader::open(path);
   if (!page) return fail(path + ": " + describe(page.error()));
-  Recording recording = {.path = path,
-                         .host = page->host(),
-                         .build = page->build(),
-                         .pid = static_cast<std::int64_t>(page->pid()),
-                         .rank = page->rank(),
-                         .opened_ns = static_cast<std::int64_t>(page->opened_ns()),
-                         .opened_unix_ns = static_cast<std::int64_t>(page->opened_unix_ns())};
-  for (std::uint32_t i = 0; i < page->slots_used(); ++i) {
-    std::optional<SlotView> slot = page->slot(i);
-    if (!slot || slot->state == SlotState::kFree || slot->role == SlotRole::kListen) continue;
-    recording.connections.push_back(*std::move(slot));
-  }
-  std::ranges::sort(recording.connections, {}, &SlotView::id);
-  return recording;
+  return recording_of(*page);
 }
 
 Outcome<Recordings> read_recordings_in(const std::string& directory) {
-  std::error_code error;
-  std::filesystem::directory_iterator files(directory, error);
-  if (error) return fail("cannot read " + directory + ": " + error.message());
   Recordings recordings;
-  for (const auto& file : files) {
-    if (!parse_page_file_name(file.path().filename().string())) continue;
-    if (Outcome<Recording> recording = read_recording(file.path().string())) {
-      recordings.all.push_back(*std::move(recording));
-    } else {
-      ++recordings.unreadable;
-    }
-  }
+  recordings.left_out = BL_TRY(pages::visit_pages(
+      directory, [&](const PageOwner& /*process*/, pages::Life /*life*/, const PageReader& page) {
+        recordings.all.push_back(recording_of(page));
+      }));
   std::ranges::sort(recordings.all, {},
                     [](const Recording& it) { return std::pair(it.host, it.pid); });
   return recordings;

@@ -12,11 +12,11 @@
 
 #include "common/base/problem.h"
 #include "tools/pages/page_reader.h"
+#include "tools/pages/trusted_pages.h"
 
 namespace beeline::replay {
 
 struct Recording {
-  std::string path;
   std::string host;
   std::string build;
   std::int64_t pid = 0;
@@ -35,7 +35,7 @@ const Recording* peer_of(const SlotView& connection, std::span<const Recording> 
 
 struct Recordings {
   std::vector<Recording> all;  // by host and pid
-  std::size_t unreadable = 0;  // pages of other users, or of other versions
+  pages::LeftOut left_out = {};
 };
 
 Outcome<Recording> read_recording(const std::string& path);

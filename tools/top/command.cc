@@ -33,17 +33,26 @@ Outcome<Look> look(const std::string& directory) {
   Look look = {.at_ns = now_ns(), .processes = {}};
   pages::Processes found = BL_TRY(pages::read_processes(directory));
   look.processes = std::move(found.all);
-  look.unreadable = found.unreadable;
+  look.left_out = std::move(found.left_out);
   return look;
 }
 
+// The first one, which is an error where all pages are of other users.
+Outcome<Look> first_look(const std::string& directory) {
+  Look first = BL_TRY(look(directory));
+  if (first.processes.empty() && first.left_out.of_running() != 0) {
+    return fail(first.left_out.as_error());
+  }
+  return first;
+}
+
 Outcome<void> print_once(const Options& options) {
-  const Look first = BL_TRY(look(options.directory));
+  const Look first = BL_TRY(first_look(options.directory));
   std::this_thread::sleep_for(std::chrono::duration<double>(options.seconds));
   Look second = BL_TRY(look(options.directory));
   const std::int64_t now = second.at_ns;
-  const std::string remark = pages::remark_on(second.unreadable);
-  fmt::print("{}{}", remark,
+  const std::string remarks = second.left_out.remarks();
+  fmt::print("{}{}", remarks,
              text_of(rates_between(first, std::move(second)), now,
                      {.shows_connections = options.connections}));
   return {};
@@ -60,7 +69,7 @@ Outcome<void> run_in_terminal(const Options& options) {
   Screen screen = {.has_color = wants_color(), .shows_connections = options.connections};
   screen.keys = "    q: quit, c: connections";
   const auto pause_ns = static_cast<std::int64_t>(options.seconds * 1e9);
-  Look before = BL_TRY(look(options.directory));
+  Look before = BL_TRY(first_look(options.directory));
   const Terminal terminal;
   std::optional<char> key = Terminal::key_within(kFirstPauseNs);
   for (; key != 'q'; key = Terminal::key_within(pause_ns)) {

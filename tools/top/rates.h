@@ -14,7 +14,7 @@ namespace beeline::top {
 struct Look {
   std::int64_t at_ns = 0;
   std::vector<pages::Process> processes;
-  std::size_t unreadable = 0;  // pages
+  pages::LeftOut left_out = {};
 };
 
 // A NIC port of a process, with all its connections.
