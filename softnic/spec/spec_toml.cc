@@ -5,11 +5,11 @@
 
 #include <fmt/format.h>
 
+#include "common/base/whole_file.h"
 #include "softnic/spec/fabric_limits.h"
 #include "softnic/spec/gid_words.h"
 #include "softnic/spec/link_rate.h"
 #include "softnic/spec/names.h"
-#include "softnic/spec/read_text.h"
 #include "softnic/spec/spec_check.h"
 #include "softnic/spec/toml_section.h"
 #include "softnic/spec/units.h"
@@ -294,10 +294,8 @@ beeline::Outcome<FabricSpec> parse_fabric(const std::string& text, const std::st
 }
 
 beeline::Outcome<FabricSpec> read_fabric_file(const std::string& path) {
-  const auto text = read_text(path);
-  if (!text)
-    return beeline::fail(
-        fmt::format("cannot read the fabric file {}: {}", path, text.error().text));
+  const auto text = beeline::read_whole_file(path);
+  if (!text) return beeline::fail("the fabric file " + text.error().text);
   return parse_fabric(*text, path);
 }
 

@@ -177,6 +177,15 @@ class Doctor(unittest.TestCase):
                 status, output, error = doctor("--root", self.record(text))
                 self.assertEqual((status, output), (2, ""))
                 self.assertIn(words, error)
+        # Each level of a document takes 80 bytes of memory, if all of them are kept.
+        deep = self.record("[" * 10_000_000)
+        done = subprocess.run(["prlimit", f"--as={400 << 20}", BEELINE, "doctor", "--root", deep], capture_output=True,
+                              text=True, check=False)
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertIn("no record", done.stderr)
+        status, _, error = doctor("--root", "/dev/zero")
+        self.assertEqual(status, 2)
+        self.assertIn("/dev/zero: larger than 32 MiB", error)
         status, _, error = doctor("--root", str(self.folder / "missing"))
         self.assertEqual(status, 2)
         self.assertIn("No such file", error)

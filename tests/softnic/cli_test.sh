@@ -64,8 +64,10 @@ check 'the interface is kept if set' 0 'eth9' env NCCL_SOCKET_IFNAME=eth9 \
 check 'the sysfs root is the host'\''s' 0 'h1 softnic0' on --host h1 -- \
   sh -c 'cat $BEELINE_SYSFS_ROOT/class/infiniband/softnic0/node_desc'
 check 'a wrong host' 1 'no host "h7" in fabric' on --host h7 -- true
-check 'a missing file' 1 'cannot read the fabric file /nowhere' on --fabric /nowhere -- true
-check 'a folder is no fabric file' 1 'cannot read the fabric file /tmp: Is a directory' on --fabric /tmp -- true
+check 'a missing file' 1 'the fabric file /nowhere: cannot be opened' on --fabric /nowhere -- true
+check 'a folder is no fabric file' 1 'the fabric file /tmp: cannot be read: Is a directory' on --fabric /tmp -- true
+check 'a device without an end is no fabric file' 1 'the fabric file /dev/zero: larger than 32 MiB' on \
+  --fabric /dev/zero -- true
 check 'a missing library' 1 'set SOFTNIC_LIB' env SOFTNIC_LIB=/nowhere "$softnic" run -- true
 lone=$(mktemp -d)
 mkdir "$lone/softnic" && cp "$softnic" "$lone/softnic/" && touch "$lone/build.ninja"
@@ -113,8 +115,8 @@ check 'a script is played' 0 '0.1%' on -- sh -c '
 check 'a script with a mistake does nothing' 0 'stdin:2: unknown command "dwon"' on -- sh -c '
   printf "%s\n" "h0/softnic0 down" "h0/softnic0 dwon" | $softnic ctl --script -
   test $? = 2 && ! $softnic ls --name $name | grep -q down'
-check 'a script that is not there' 1 'cannot read /nowhere' on -- "$softnic" ctl --script /nowhere
-check 'a folder is no script' 1 'cannot read /tmp: Is a directory' on -- "$softnic" ctl --script /tmp
+check 'a script that is not there' 1 '/nowhere: cannot be opened' on -- "$softnic" ctl --script /nowhere
+check 'a folder is no script' 1 '/tmp: cannot be read: Is a directory' on -- "$softnic" ctl --script /tmp
 check 'ctl without a command' 2 'give a target and its commands' "$softnic" ctl h0/softnic0
 check 'chaos says what it did' 0 'chaos: seed 7: 8 of 8 commands in 1' on -- \
   "$softnic" chaos --seed 7 --for 1s --spare h0/softnic0:1 --every 100ms

@@ -221,7 +221,7 @@ TEST_CASE("spec_toml: a file that cannot be read is reported with the cause", "[
   const auto spec = softnic::read_fabric_file("/nowhere/f.toml");
   REQUIRE_FALSE(spec.has_value());
   CHECK(spec.error().text ==
-        "cannot read the fabric file /nowhere/f.toml: No such file or directory");
+        "the fabric file /nowhere/f.toml: cannot be opened: No such file or directory");
 }
 
 TEST_CASE("spec_toml: an unknown key names the line and the nearest key", "[unit]") {

@@ -220,7 +220,8 @@ class Hang(RingTest):
                          [(CULPRIT, f"node{CULPRIT}")])
         self.assertIn(f" on node{CULPRIT}) has ", ring.hang(*files)[1])
         self.assertIn("elsewhere", ring.hang("--json", "--seconds", "0", by_rank[CULPRIT + 1])[1])
-        for options, words in (((files[0], "--save", "-"), "leave out the files"), (("/none",), "cannot read /none")):
+        for options, words in (((files[0], "--save", "-"), "leave out the files"), (("/none",), "/none: cannot be opened"),
+                               (("/dev/zero",), "/dev/zero: larger than 256 MiB")):
             status, text, error = ring.hang(*options)
             self.assertEqual((status, text), (2, ""))
             self.assertIn(words, error)

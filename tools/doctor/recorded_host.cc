@@ -9,11 +9,11 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <system_error>
 #include <vector>
 
+#include "common/base/whole_file.h"
 #include "tools/doctor/record.h"
 
 namespace beeline::doctor {
@@ -151,9 +151,12 @@ class Unpacker {
 };
 
 Outcome<RecordedHost> unpack_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  const Json document = Json::parse(text, nullptr, false);
+  const std::string text = BL_TRY(read_whole_file(path));
+  // Deeper ones than an Unpacker takes are not made at all: each level takes 80 bytes of memory.
+  const auto is_shallow = [](int depth, Json::parse_event_t /*event*/, const Json& /*value*/) {
+    return depth <= kMostDeep + 2;
+  };
+  const Json document = Json::parse(text, is_shallow, false);
   if (!document.is_object()) {
     return fail(
         fmt::format("{}: it is no record of a host; make one with beeline doctor "

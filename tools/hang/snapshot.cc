@@ -5,12 +5,11 @@
 
 #include <algorithm>
 #include <array>
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <string_view>
 
+#include "common/base/whole_file.h"
 #include "tools/hang/words.h"
 
 namespace beeline::hang {
@@ -21,6 +20,9 @@ using pages::Life;
 
 constexpr std::string_view kKind = "beeline-hang";
 constexpr int kSnapshotVersion = 1;
+// A connection takes half a KiB.
+constexpr std::size_t kMostSnapshotBytes = std::size_t{256} << 20;
+constexpr int kMostDeep = 10;                       // of what is inside of what
 constexpr std::size_t kMostUnreadable = 1'000'000;  // pages that a file may claim
 // Those by which a cause is found, and their names in the file.
 constexpr std::array kCounters = {std::pair(Counter::kMessages, "messages"),
@@ -168,11 +170,12 @@ std::string snapshot_of(const pages::Processes& processes, std::int64_t now_ns) 
 }
 
 Outcome<pages::Processes> read_snapshot(const std::string& path, std::int64_t now_ns) {
-  std::ifstream file(path);
-  if (!file) return fail("cannot read " + path);
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  const std::string text = BL_TRY(read_whole_file(path, kMostSnapshotBytes));
+  const auto is_shallow = [](int depth, Json::parse_event_t /*event*/, const Json& /*value*/) {
+    return depth <= kMostDeep;
+  };
   try {
-    const Json document = Json::parse(text);
+    const Json document = Json::parse(text, is_shallow);
     if (document.at("kind") != kKind || document.at("version") != kSnapshotVersion) {
       throw std::runtime_error("another kind of file, or another version");
     }

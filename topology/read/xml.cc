@@ -5,17 +5,9 @@
 #include "topology/read/xml.h"
 
 #include <expat.h>
-#include <fcntl.h>
-#include <poll.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <cerrno>
 #include <memory>
-#include <system_error>
-
-#include "common/base/fd.h"
 
 namespace beeline::topology {
 namespace {
@@ -95,8 +87,6 @@ std::string too_large(const std::string& file, std::size_t max_bytes) {
          " MiB, too large for one machine; is it the right file?";
 }
 
-std::string why(int sys_errno) { return std::generic_category().message(sys_errno); }
-
 }  // namespace
 
 const std::string* XmlElement::find(std::string_view attribute) const noexcept {
@@ -112,30 +102,6 @@ Outcome<XmlElement> parse_xml(std::string_view text, const std::string& file,
       XML_ParserCreate(nullptr), XML_ParserFree);
   if (parser == nullptr) return fail(file + ": not enough memory to read it");
   return Builder(parser.get(), file, limits).parse(text);
-}
-
-Outcome<std::string> read_whole_file(const std::string& path, std::size_t max_bytes,
-                                     std::chrono::milliseconds silence) {
-  // A pipe is opened without waiting for a writer.
-  const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (!file) return fail(path + ": cannot be opened: " + why(errno));
-  std::string text;
-  std::array<char, 65536> piece{};
-  for (;;) {
-    pollfd readable{.fd = file.get(), .events = POLLIN, .revents = 0};
-    const int ready = ::poll(&readable, 1, static_cast<int>(silence.count()));
-    if (ready < 0 && errno == EINTR) continue;
-    if (ready == 0) {
-      return fail(path + ": no data arrived for " + std::to_string(silence.count()) +
-                  " ms; check that a program writes to it");
-    }
-    const ssize_t got = ::read(file.get(), piece.data(), piece.size());
-    if (got == 0) return text;
-    if (got < 0 && (errno == EINTR || errno == EAGAIN)) continue;
-    if (got < 0) return fail(path + ": cannot be read: " + why(errno));
-    text.append(piece.data(), static_cast<std::size_t>(got));
-    if (text.size() > max_bytes) return fail(too_large(path, max_bytes));
-  }
 }
 
 }  // namespace beeline::topology

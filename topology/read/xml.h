@@ -4,7 +4,6 @@
 // refused, and limits apply that no description of a machine comes near.
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 #include <string>
 #include <string_view>
@@ -12,6 +11,7 @@
 #include <vector>
 
 #include "common/base/problem.h"
+#include "common/base/whole_file.h"
 
 namespace beeline::topology {
 
@@ -29,7 +29,7 @@ struct XmlElement {
 enum class Doctype { kRefused, kNameOnly };
 
 struct XmlLimits {
-  std::size_t bytes = std::size_t{32} << 20;
+  std::size_t bytes = kMostFileBytes;
   std::size_t elements = 200'000;
   std::size_t depth = 400;  // a PCI domain has 256 buses, and so bridges in a row
   Doctype doctype = Doctype::kRefused;
@@ -38,11 +38,5 @@ struct XmlLimits {
 // Returns the root. The error names file, line, cause and fix: "dgx.xml:12: ...".
 Outcome<XmlElement> parse_xml(std::string_view text, const std::string& file,
                               const XmlLimits& limits = {});
-
-// Reads a whole file, unless it is larger than that. `silence` limits the wait for data from a
-// pipe, because there may never be a writer.
-inline constexpr std::chrono::milliseconds kMostSilence{10'000};
-Outcome<std::string> read_whole_file(const std::string& path, std::size_t max_bytes,
-                                     std::chrono::milliseconds silence = kMostSilence);
 
 }  // namespace beeline::topology

@@ -107,11 +107,11 @@ TEST_CASE("hwloc: a fabric's host is placed as sysfs places it") {
 }
 
 TEST_CASE("hwloc: comments and empty lines in a file do no harm") {
-  if (!has_hwloc()) return;
+  need_hwloc();
   const ScratchFolder folder;
   const std::string path = exported(folder, "");
   const Graph plain = made(read_topology_file(path));
-  std::string text = good(read_whole_file(path, std::size_t{1} << 24));
+  std::string text = good(beeline::read_whole_file(path, std::size_t{1} << 24));
   text.insert(text.find("<topology"), "\n<!-- a node; <topology version=\"9\"> -->\n\n");
   text.insert(text.find("<object"), "<!-- - -->");
   folder.write("comments.xml", text);
@@ -122,7 +122,8 @@ TEST_CASE("hwloc: comments and empty lines in a file do no harm") {
 TEST_CASE("hwloc: a truncated file, or one with entities, is not passed to hwloc") {
   need_hwloc();
   const ScratchFolder folder;
-  const std::string whole = good(read_whole_file(exported(folder, ""), std::size_t{1} << 24));
+  const std::string whole =
+      good(beeline::read_whole_file(exported(folder, ""), std::size_t{1} << 24));
   const std::string path = folder.path() + "/x.xml";
   const auto error = [&](const std::string& text) {
     folder.write("x.xml", text);

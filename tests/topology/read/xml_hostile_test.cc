@@ -170,10 +170,11 @@ TEST_CASE("hostile xml: remarks are limited") {
 }
 
 TEST_CASE("hostile xml: the error for a missing file names it and the cause") {
-  CHECK(error_of(read_whole_file("/nonexistent/x.xml", 1)) ==
+  CHECK(error_of(beeline::read_whole_file("/nonexistent/x.xml", 1)) ==
         "/nonexistent/x.xml: cannot be opened: No such file or directory");
-  CHECK_THAT(error_of(read_whole_file("/", 1)), Contains("cannot be read: Is a directory"));
-  CHECK_THAT(error_of(read_whole_file("/dev/zero", std::size_t{1} << 20)),
+  CHECK_THAT(error_of(beeline::read_whole_file("/", 1)),
+             Contains("cannot be read: Is a directory"));
+  CHECK_THAT(error_of(beeline::read_whole_file("/dev/zero", std::size_t{1} << 20)),
              Contains("larger than 1 MiB"));
 }
 
@@ -181,6 +182,6 @@ TEST_CASE("hostile xml: the wait for a pipe without a writer is limited") {
   const ScratchFolder folder;
   const std::string path = folder.path() + "/pipe";
   REQUIRE(::mkfifo(path.c_str(), 0600) == 0);
-  CHECK(error_of(read_whole_file(path, 1, std::chrono::milliseconds(20))) ==
+  CHECK(error_of(beeline::read_whole_file(path, 1, std::chrono::milliseconds(20))) ==
         path + ": no data arrived for 20 ms; check that a program writes to it");
 }

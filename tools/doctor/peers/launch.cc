@@ -12,10 +12,10 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <sstream>
 #include <string_view>
 
+#include "common/base/whole_file.h"
 #include "plugin/checks/host.h"
 #include "topology/render/utf8.h"
 
@@ -110,8 +110,7 @@ Outcome<Peer> start(const std::string& name, const std::string& command) {
 }  // namespace
 
 Outcome<std::vector<std::string>> read_hostfile(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) return fail(fmt::format("cannot read {}: {}", path, std::strerror(errno)));
+  std::istringstream file(BL_TRY(read_whole_file(path)));
   std::vector<std::string> hosts;
   for (std::string line; std::getline(file, line);) {
     std::istringstream words(line.substr(0, line.find('#')));
