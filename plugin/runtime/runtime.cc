@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <exception>
 
@@ -41,14 +42,23 @@ Finding warning(std::string_view id, std::string fact) {
   return {.id = id, .severity = Severity::kWarning, .fact = std::move(fact)};
 }
 
+// Null until the first call.
+constinit std::atomic<Runtime*> only{nullptr};
+
 // Called by exit() and at the end of main(), but not if a signal or _exit() ends the process.
-[[gnu::destructor]] void at_exit() { Runtime::instance().on_exit(); }
+[[gnu::destructor]] void at_exit() {
+  Runtime* const made = only.load(std::memory_order_acquire);
+  if (made != nullptr) made->on_exit();
+}
 
 }  // namespace
 
 Runtime& Runtime::instance() {
-  static Runtime& only = *new Runtime;
-  return only;
+  Runtime* made = only.load(std::memory_order_acquire);
+  if (made != nullptr) return *made;
+  auto mine = std::unique_ptr<Runtime>(new Runtime);
+  if (!only.compare_exchange_strong(made, mine.get())) return *made;  // another thread was first
+  return *mine.release();
 }
 
 void Runtime::init(LogSink sink) {
