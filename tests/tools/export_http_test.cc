@@ -16,10 +16,10 @@ TEST_CASE("export: requests for the metrics", "[tools]") {
   for (const char* text : {
            "GET /metrics HTTP/1.1\r\nHost: localhost:9\r\nAccept: */*\r\n\r\n",
            "GET /metrics HTTP/1.0\r\n\r\n",
-           "GET /metrics?name[]=x HTTP/1.1\r\nhost:a\r\n\r\n",
+           "GET /metrics?name[]=x HTTP/1.1\r\nhost:LocalHost\r\n\r\n",
            "GET http://localhost:9/metrics HTTP/1.1\r\nHost: localhost:9\r\n\r\n",
-           "HEAD /metrics HTTP/1.1\r\nHost: a\r\n\r\n",
-           "GET /metrics HTTP/1.1\r\nHost: a\r\n\r\nmore that nobody reads\n",
+           "HEAD /metrics HTTP/1.1\r\nHost: 127.0.0.1:9953\r\n\r\n",
+           "GET /metrics HTTP/1.1\r\nHost: \t[::1] \r\n\r\nmore that nobody reads\n",
        }) {
     CAPTURE(text);
     CHECK(asked(text) == Asked::kMetrics);
@@ -42,6 +42,17 @@ TEST_CASE("export: other paths and methods", "[tools]") {
   CHECK(asked("OPTIONS * HTTP/1.0\r\n\r\n") == Asked::kOtherPath);
   CHECK(asked("POST /metrics HTTP/1.0\r\n\r\n") == Asked::kOtherMethod);
   CHECK(asked("get /metrics HTTP/1.0\r\n\r\n") == Asked::kOtherMethod);
+}
+
+TEST_CASE("export: requests for the name of another host", "[tools]") {
+  for (const char* host : {"evil.example", "127.0.0.1.evil.example", "localhost.evil.example:9953",
+                           "127.0.0.1:x", "::1", "127.0.0.2", "", ":9953", "localhost:1:2"}) {
+    CAPTURE(host);
+    for (const char* version : {"1.0", "1.1"}) {
+      CHECK(asked(std::string("GET /metrics HTTP/") + version + "\r\nHost: " + host + "\r\n\r\n") ==
+            Asked::kOtherHost);
+    }
+  }
 }
 
 TEST_CASE("export: what is no request", "[tools]") {

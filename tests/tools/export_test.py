@@ -141,6 +141,7 @@ class Export(RingTest):
             head, _, body = ask(port, b"HEAD /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n").partition("\r\n\r\n")
             self.assertEqual((head[:12], body), ("HTTP/1.1 200", ""))
             for request, status in ((b"GET / HTTP/1.0\r\n\r\n", 404), (b"POST /metrics HTTP/1.0\r\n\r\nx=1", 405),
+                                    (b"GET /metrics HTTP/1.1\r\nHost: evil.example\r\n\r\n", 421),
                                     (b"\x16\x03\x01\x02\n", 400), (b"GET /metrics HTTP/1.0\r\n" + b"a" * 100000, 400)):
                 self.assertEqual(ask(port, request)[:12], f"HTTP/1.1 {status}", request[:30])
             self.check_who_may_connect(port)

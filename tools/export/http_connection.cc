@@ -24,6 +24,10 @@ Reply answer(const Request& request, const MetricsText& metrics) {
     case Asked::kOtherPath:
       return {.status = 404, .body = "the metrics are at /metrics\n", .is_head = request.is_head};
     case Asked::kOtherMethod: return {.status = 405, .body = "only GET and HEAD\n"};
+    case Asked::kOtherHost:
+      return {.status = 421,
+              .body = "only for http://localhost, http://127.0.0.1 and http://[::1]\n",
+              .is_head = request.is_head};
     case Asked::kNotAll:
     case Asked::kNonsense: break;
   }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cctype>
 #include <ctime>
+#include <vector>
 
 namespace beeline::exporter {
 namespace {
@@ -43,16 +44,39 @@ std::string_view path_of(std::string_view target) {
   return target.substr(0, target.find('?'));
 }
 
-// Version 1.1 requires one line "Host", version 1.0 allows it.
-bool are_headers_valid(std::string_view lines, bool needs_host) {
-  int hosts = 0;
+// A page of another site may have its own name resolved to 127.0.0.1, so that a browser on this
+// host reads the reply for it (DNS rebinding). The browser still sends that name.
+bool is_this_host(std::string_view host) {
+  const std::size_t colon = host.rfind(':');
+  if (colon != host.npos && host.find_first_not_of("0123456789", colon + 1) == host.npos) {
+    host = host.substr(0, colon);
+  }
+  return is_name(host, "localhost") || host == "127.0.0.1" || host == "[::1]";
+}
+
+std::string_view without_blanks(std::string_view text) {
+  constexpr std::string_view kBlanks = " \t";
+  const std::size_t begin = std::min(text.find_first_not_of(kBlanks), text.size());
+  text.remove_prefix(begin);
+  return text.substr(0, text.find_last_not_of(kBlanks) + 1);
+}
+
+struct Headers {
+  bool are_valid = true;
+  std::vector<std::string_view> hosts = {};
+};
+
+Headers parse_headers(std::string_view lines) {
+  Headers headers;
   while (!lines.empty()) {
     const std::string_view line = take_until(lines, kLineEnd);
     const std::size_t colon = line.find(':');
-    if (colon == line.npos || !is_token(line.substr(0, colon))) return false;
-    if (is_name(line.substr(0, colon), "host")) ++hosts;
+    if (colon == line.npos || !is_token(line.substr(0, colon))) return {.are_valid = false};
+    if (is_name(line.substr(0, colon), "host")) {
+      headers.hosts.push_back(without_blanks(line.substr(colon + 1)));
+    }
   }
-  return hosts <= 1 && (hosts == 1 || !needs_host);
+  return headers;
 }
 
 Request parse_head(std::string_view head) {
@@ -60,11 +84,17 @@ Request parse_head(std::string_view head) {
   const std::string_view method = take_until(first, " ");
   const std::string_view target = take_until(first, " ");
   const std::string_view version = first;
+  const Headers headers = parse_headers(head);
+  // Version 1.1 requires one line "Host", version 1.0 allows it.
+  const std::size_t least = version == "HTTP/1.1" ? 1 : 0;
   if (!is_token(method) || target.empty() || (version != "HTTP/1.1" && version != "HTTP/1.0") ||
-      !are_headers_valid(head, version == "HTTP/1.1")) {
+      !headers.are_valid || headers.hosts.size() < least || headers.hosts.size() > 1) {
     return {.asked = Asked::kNonsense};
   }
   const bool is_head = method == "HEAD";
+  if (!std::ranges::all_of(headers.hosts, is_this_host)) {
+    return {.asked = Asked::kOtherHost, .is_head = is_head};
+  }
   if (path_of(target) != "/metrics") return {.asked = Asked::kOtherPath, .is_head = is_head};
   const bool may = method == "GET" || is_head;
   return {.asked = may ? Asked::kMetrics : Asked::kOtherMethod, .is_head = is_head};
@@ -76,6 +106,7 @@ const char* reason_of(int status) {
     case 400: return "Bad Request";
     case 404: return "Not Found";
     case 405: return "Method Not Allowed";
+    case 421: return "Misdirected Request";
     default: return "Internal Server Error";
   }
 }

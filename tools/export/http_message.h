@@ -17,6 +17,7 @@ enum class Asked : std::uint8_t {
   kMetrics,      // GET or HEAD /metrics
   kOtherPath,    // 404
   kOtherMethod,  // 405
+  kOtherHost,    // 421
   kNonsense,     // 400
 };
 
