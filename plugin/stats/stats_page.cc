@@ -3,6 +3,8 @@
 
 #include <unistd.h>
 
+#include <cerrno>
+
 #include "common/base/host.h"
 #include "plugin/stats/process_identity.h"
 #include "plugin/stats/sweep.h"
@@ -43,6 +45,25 @@ PageMemory open_private(std::uint32_t slot_count) {
   return memory ? *std::move(memory) : PageMemory();
 }
 
+// Whether the folder can be used in principle: otherwise there was a warning about the setting.
+bool is_full(const Error& error) noexcept {
+  return error.sys_errno == ENOSPC || error.sys_errno == EDQUOT || error.sys_errno == EFBIG;
+}
+
+Finding page_failed(const std::string& path, const std::string& folder, const Error& error) {
+  Finding finding = {.id = "stats-page-failed",
+                     .fact = "no statistics page: " + path + ": " + describe(error),
+                     .why = "counting where only this process sees it"};
+  if (is_full(error)) {
+    finding.severity = Severity::kWarning;
+    finding.why = "beeline hang, top, replay and export will not show this process";
+    finding.fix = "free some space in " + folder +
+                  " (df), or raise the limit on the size of files (ulimit -f), or set "
+                  "BEELINE_STATS_DIR to another folder";
+  }
+  return finding;
+}
+
 struct Opened {
   PageMemory memory;
   std::optional<Finding> finding = {};
@@ -54,10 +75,7 @@ Opened open_memory(const StatsPage::Options& options, const PageOwner& owner) {
   const std::string path = options.directory + "/" + page_file_name(owner);
   Result<PageMemory> memory = PageMemory::create_file(path, options.slot_count);
   if (!memory) {
-    return {open_private(options.slot_count),
-            Finding{.id = "stats-page-failed",
-                    .fact = "no statistics page: " + path + ": " + describe(memory.error()),
-                    .why = "counting where only this process sees it"}};
+    return {open_private(options.slot_count), page_failed(path, options.directory, memory.error())};
   }
   Finding finding = {.id = "stats-page", .fact = "statistics page " + path};
   if (dead != 0) {
