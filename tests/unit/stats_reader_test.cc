@@ -63,7 +63,7 @@ TEST_CASE("reader: a valid page is read", "[unit][stats]") {
 TEST_CASE("reader: another magic, version or size is refused", "[unit][stats]") {
   const DamagedPage page;
   SECTION("magic") {
-    page.overwrite(offsetof(beeline_stats_header, magic), std::uint64_t{0});
+    page.overwrite(offsetof(beeline_stats_header, magic), std::uint64_t{1});
     CHECK(page.refusal() == Errc::kInvalid);
   }
   SECTION("version") {
@@ -183,11 +183,11 @@ TEST_CASE("reader: a path that is no file, or too short a file, is refused", "[u
   const std::string path = dir.path("short");
   CHECK(PageReader::open(path).error().code == Errc::kSystem);
   const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
-  CHECK(PageReader::open(path).error().code == Errc::kInvalid);
+  CHECK(PageReader::open(path).error().code == Errc::kBusy);  // in the making
   REQUIRE(::ftruncate(fd.get(), BEELINE_STATS_HEADER_BYTES - 1) == 0);
   CHECK(PageReader::open(path).error().code == Errc::kInvalid);
   REQUIRE(::ftruncate(fd.get(), BEELINE_STATS_HEADER_BYTES) == 0);
-  CHECK(PageReader::open(path).error().code == Errc::kInvalid);  // all zero: no magic
+  CHECK(PageReader::open(path).error().code == Errc::kBusy);  // all zero: no magic yet
   REQUIRE(::mkfifo(dir.path("pipe").c_str(), 0600) == 0);
   CHECK(PageReader::open(dir.path("pipe")).error().code == Errc::kInvalid);
 }
@@ -240,6 +240,15 @@ TEST_CASE("pages: the remarks name the owners and say what to do", "[unit][stats
         "they were; run as root, or name the files: beeline replay FILE...\n"
         "1 statistics page left out: they could not be read where the files of beeline hang --save "
         "were written\n");
+}
+
+TEST_CASE("pages: a page in the making is none yet", "[unit][stats]") {
+  const DamagedPage page;
+  const std::uint64_t magic = GENERATE(0, 1);
+  page.overwrite(offsetof(beeline_stats_header, magic), magic);
+  const Visited visited = visit(page.dir().path());
+  CHECK(visited.pids.empty());
+  CHECK(visited.left_out.count() == magic);
 }
 
 TEST_CASE("pages: a second name of the same process is none of a page", "[unit][stats]") {

@@ -15,6 +15,7 @@ namespace beeline {
 namespace {
 
 constexpr int kSlotTries = 100;
+constexpr const char* kNotWritten = "the statistics page is not written yet";
 
 // False if the file has ended before. The kernel copies: to read a mapping would end this process
 // where the file has become shorter, and would fill the holes of a sparse file with memory.
@@ -133,6 +134,7 @@ Result<PageReader> PageReader::open(const std::string& path) {
   struct stat file {};
   if (!fd || ::fstat(fd.get(), &file) != 0) return fail_errno("open the statistics page");
   const auto length = static_cast<size_t>(file.st_size);
+  if (S_ISREG(file.st_mode) && length == 0) return fail(Errc::kBusy, kNotWritten);
   if (!S_ISREG(file.st_mode) || length < BEELINE_STATS_HEADER_BYTES) {
     return fail(Errc::kInvalid, "too small for a statistics page");
   }
@@ -140,9 +142,11 @@ Result<PageReader> PageReader::open(const std::string& path) {
   std::uint64_t magic = 0;
   beeline_stats_header header{};
   if (!copy_from(fd.get(), offsetof(beeline_stats_header, magic), magic) ||
-      !copy_from(fd.get(), 0, header) || magic != BEELINE_STATS_MAGIC) {
-    return fail(Errc::kInvalid, "not a statistics page");
+      !copy_from(fd.get(), 0, header)) {
+    return fail(Errc::kInvalid, "too small for a statistics page");
   }
+  if (magic == 0) return fail(Errc::kBusy, kNotWritten);
+  if (magic != BEELINE_STATS_MAGIC) return fail(Errc::kInvalid, "not a statistics page");
   BL_TRY(check(header, length));
   return PageReader(std::move(fd), header, file.st_uid);
 }

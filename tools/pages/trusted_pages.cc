@@ -148,10 +148,10 @@ Outcome<LeftOut> visit_pages(const std::string& directory, const Visit& visit) {
   for (const auto& file : files) {
     const std::optional<PageOwner> process = parse_page_file_name(file.path().filename().string());
     struct stat status {};
-    // It may have gone.
+    // It may have gone, or may be in the making.
     if (!process || ::lstat(file.path().c_str(), &status) != 0) continue;
     const Result<PageReader> page = PageReader::open(file.path());
-    if (!page && page.error().sys_errno == ENOENT) continue;
+    if (!page && (page.error().sys_errno == ENOENT || page.error().code == Errc::kBusy)) continue;
     const uid_t owner = page ? page->owner() : status.st_uid;
     const Found found = look_at_process(*process);
     std::optional<Reason> reason = why_not_believed(found.user, owner, ::geteuid());
