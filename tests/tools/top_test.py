@@ -11,10 +11,11 @@ import re
 import select
 import struct
 import subprocess
+import tempfile
 import termios
 import time
 
-from ring import BEELINE, CULPRIT, RANKS, SOFTNIC, RingTest, main
+from ring import BEELINE, CULPRIT, PLUGIN, RANKS, SOFTNIC, RingTest, main
 
 
 class Terminal:
@@ -76,6 +77,23 @@ class Top(RingTest):
             self.assertGreater(float(received), 0)
         # In a ring, each rank sends what it receives, but the looks are not at the same moment.
         self.assertLess(abs(float(rows[0][3]) - float(rows[2][3])), 0.5 * float(rows[0][3]) + 0.01)
+
+    def test_ranks_of_beeline_perf(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        # It tells the ranks itself, whatever has started it.
+        environment = {**os.environ, "BEELINE_STATS_DIR": folder.name, "NCCL_SOCKET_IFNAME": "lo", "RANK": "7", "WORLD_SIZE": "9"}
+        perf = subprocess.Popen([BEELINE, "perf", "latency", "--ranks", "2", "--plugin", PLUGIN, "--iters", "100000000"],
+                                env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.addCleanup(perf.wait)
+        self.addCleanup(perf.kill)
+        deadline = time.monotonic() + 60
+        ranks = []
+        while ranks != ["0", "1"] and time.monotonic() < deadline:
+            text = subprocess.run([BEELINE, "top", "--once", "--seconds", "0.1"], env=environment, capture_output=True,
+                                  text=True, check=True).stdout
+            ranks = sorted(line.split()[0] for line in text.splitlines()[3:] if " softnic0:1 " in line)
+        self.assertEqual(ranks, ["0", "1"], text)
 
     def test_a_port_that_goes_down_and_comes_back(self):
         ring = self.ring()

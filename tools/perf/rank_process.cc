@@ -8,6 +8,7 @@
 #include <exception>
 #include <filesystem>
 #include <optional>
+#include <string>
 #include <system_error>
 
 #include "tools/cli/host_name.h"
@@ -29,6 +30,9 @@ void choose_host(const std::string& host) {
 }
 
 void set_environment(const Options& options, int rank) {
+  // As torchrun does: the plugin shows them in the statistics page.
+  ::setenv("RANK", std::to_string(rank).c_str(), 1);
+  ::setenv("WORLD_SIZE", std::to_string(options.ranks).c_str(), 1);
   if (!options.hosts.empty()) {
     choose_host(options.hosts[static_cast<size_t>(rank) % options.hosts.size()]);
   }
