@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstddef>
 #include <limits>
 #include <memory>
 #include <utility>
@@ -47,6 +48,14 @@ bool is_our_page(int fd, const struct stat& file) {
          ::pread(fd, &magic, sizeof(magic), 0) == sizeof(magic) && magic == BEELINE_STATS_MAGIC;
 }
 
+// It would tell nothing about why the process has ended.
+bool has_no_connection(int fd) {
+  std::uint32_t used = 0;
+  return ::pread(fd, &used, sizeof used, offsetof(beeline_stats_header, slots_used)) ==
+             sizeof used &&
+         used == 0;
+}
+
 std::int64_t age_ns(const struct stat& file) {
   timespec now{};
   clock_gettime(CLOCK_REALTIME, &now);
@@ -67,6 +76,10 @@ std::optional<DeadPage> sweep_one(int directory, const char* name, std::int64_t 
   if (!fd || ::fstat(fd.get(), &file) != 0 || !is_our_page(fd.get(), file)) return std::nullopt;
   // Its owner may be alive in another container that shares this directory, with other process ids.
   if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) return std::nullopt;
+  if (has_no_connection(fd.get())) {
+    ::unlinkat(directory, name, 0);
+    return std::nullopt;
+  }
   const std::size_t bytes = static_cast<std::size_t>(file.st_blocks) * kBlockBytes;
   if ((file.st_mode & 07777) != kStamped) {
     if (::futimens(fd.get(), nullptr) == 0) static_cast<void>(::fchmod(fd.get(), kStamped));

@@ -33,7 +33,8 @@ inline constexpr std::size_t kMaxDeadBytes = std::size_t{16} << 20;
 inline constexpr std::size_t kMaxPagesPerSweep = 200;
 
 // The first sweep that finds a page's owner dead stamps the file: it makes the file read-only and
-// sets its time to now. A sweep that finds a stamp of at least `kept_ns` ago removes the file. It
+// sets its time to now. A sweep that finds a stamp of at least `kept_ns` ago removes the file, and
+// one that finds the page of a process that has had no connection removes it at once. It
 // changes only regular files of this user with such a name and the magic number, and only if they
 // are not locked. Errors are ignored, because the next sweep tries again. Returns how many of the
 // examined pages stay.

@@ -5,6 +5,7 @@
 Usage: replay_test.py BEELINE SOFTNIC PLUGIN HANG_RANK"""
 
 import json
+import pathlib
 import re
 import unittest
 
@@ -104,8 +105,13 @@ class Replay(RingTest):
             status, text, error = ring.beeline("replay", *options)
             self.assertEqual((status, text), (2, ""), options)
             self.assertIn(words, error)
-        self.assertEqual(ring.beeline("replay", "--dir", str(ring.folder)),
-                         (0, f"no process has left a statistics page in {ring.folder}\n", ""))
+        none = (0, f"no process has left a statistics page with a connection in {ring.folder}\n", "")
+        self.assertEqual(ring.beeline("replay", "--dir", str(ring.folder)), none)
+        ring.wait_for_pages()
+        content = bytearray(pathlib.Path(self.pages(ring)[0]).read_bytes())
+        content[36:40] = bytes(4)  # no slot was ever used
+        (ring.folder / "beeline-4194311-1").write_bytes(content)
+        self.assertEqual(ring.beeline("replay", "--dir", str(ring.folder)), none)
 
 
 if __name__ == "__main__":

@@ -83,12 +83,15 @@ mode_t mode_of(const std::string& path) {
 // A process id that no process can have: the largest is 2^22.
 constexpr PageOwner kNobody{(1 << 22) + 7, 4711};
 
-// Writes the page of a process that died long ago.
-std::string leave_page(const StatsDir& dir, const std::string& name = page_file_name(kNobody)) {
+// Writes the page of a process that died long ago, and had so many connections.
+std::string leave_page(const StatsDir& dir, const std::string& name = page_file_name(kNobody),
+                       std::uint32_t connections = 1) {
   std::string path = dir.path(name);
   const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-  const std::uint64_t magic = BEELINE_STATS_MAGIC;
-  BL_MUST(::write(fd.get(), &magic, sizeof(magic)) == sizeof(magic));
+  beeline_stats_header header{};
+  header.magic = BEELINE_STATS_MAGIC;
+  header.slots_used = connections;
+  BL_MUST(::write(fd.get(), &header, sizeof header) == sizeof header);
   return path;
 }
 
@@ -174,6 +177,13 @@ TEST_CASE("sweep: another process with the number of the dead one does not save 
       leave_page(dir, page_file_name({::getpid(), *process_start_time(::getpid()) + 1}));
   sweep_dead_pages(dir.path(), 0);
   sweep_dead_pages(dir.path(), 0);
+  CHECK_FALSE(exists(path));
+}
+
+TEST_CASE("sweep: the page of a process that has had no connection is not kept", "[unit][stats]") {
+  const StatsDir dir;
+  const std::string path = leave_page(dir, page_file_name(kNobody), 0);
+  CHECK(sweep_dead_pages(dir.path()) == 0);
   CHECK_FALSE(exists(path));
 }
 

@@ -53,7 +53,9 @@ Outcome<Recordings> read_recordings_in(const std::string& directory) {
   Recordings recordings;
   recordings.left_out = BL_TRY(pages::visit_pages(
       directory, [&](const PageOwner& /*process*/, pages::Life /*life*/, const PageReader& page) {
-        recordings.all.push_back(recording_of(page));
+        // A process that has made no connection has nothing to tell.
+        Recording recording = recording_of(page);
+        if (!recording.connections.empty()) recordings.all.push_back(std::move(recording));
       }));
   std::ranges::sort(recordings.all, {},
                     [](const Recording& it) { return std::pair(it.host, it.pid); });
