@@ -106,7 +106,7 @@ class Export(RingTest):
         folder = ring.folder / "textfile"
         folder.mkdir()
         file = folder / "beeline.prom"
-        self.assertEqual(ring.beeline("export", "--textfile", str(folder)), (0, "", ""))
+        self.assertEqual(ring.beeline("export", "--textfile", str(folder)), (0, "", f"wrote {file}\n"))
         self.assertEqual(total(parse(file.read_text()), "beeline_processes", state="running"), RANKS)
         file.unlink()
 

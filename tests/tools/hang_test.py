@@ -194,7 +194,8 @@ class Hang(RingTest):
         files = {}
         for pages in (ring.folder / "pages").iterdir():
             files[int(pages.name)] = str(ring.folder / f"{pages.name}.json")
-            self.assertEqual(ring.hang("--dir", str(pages), "--save", files[int(pages.name)]), (0, "", ""))
+            self.assertEqual(ring.hang("--dir", str(pages), "--save", files[int(pages.name)]),
+                             (0, "", f"wrote {files[int(pages.name)]}\n"))
         return files
 
     def causes_on_hosts(self, ring):

@@ -39,7 +39,8 @@ class Replay(RingTest):
 
     def check_trace(self, ring):
         file = ring.folder / "trace.json"
-        self.assertEqual(ring.beeline("replay", "--trace", str(file), *self.pages(ring)), (0, "", ""))
+        self.assertEqual(ring.beeline("replay", "--trace", str(file), *self.pages(ring)),
+                         (0, "", f"wrote {file}\n"))
         events = json.loads(file.read_text())["traceEvents"]
         self.assertEqual({event["ph"] for event in events}, {"M", "X", "i"})
         rows = {(e["pid"], e["tid"]) for e in events if e["name"] == "thread_name"}

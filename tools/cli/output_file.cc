@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <filesystem>
 #include <optional>
 #include <system_error>
@@ -119,6 +120,12 @@ Outcome<void> write_output(const std::string& path, std::string_view text) {
     return {};
   }
   if (const int wrong = write_to(path, text)) return cannot_write(path, wrong);
+  return {};
+}
+
+Outcome<void> write_output_and_say(const std::string& path, std::string_view text) {
+  BL_TRY(write_output(path, text));
+  if (path != kStdout) fmt::print(stderr, "wrote {}\n", path);
   return {};
 }
 

@@ -17,6 +17,9 @@ inline constexpr std::string_view kStdout = "-";
 // the file is kept. Other files (a pipe, /dev/null) are written directly. "-" is stdout.
 Outcome<void> write_output(const std::string& path, std::string_view text);
 
+// The same, and "wrote PATH" on stderr, unless that is stdout.
+Outcome<void> write_output_and_say(const std::string& path, std::string_view text);
+
 // Finds out whether write_output() could write now, for a command that works for long before it
 // does.
 Outcome<void> check_output(const std::string& path);

@@ -72,7 +72,7 @@ Outcome<void> write_textfile(const Source& source, const std::string& folder,
   const std::string file = folder + "/beeline.prom";
   if (!seconds) {
     Collector collector(source, Mode::kOnce);
-    return write_metrics(collector, file);
+    return tools::write_output_and_say(file, BL_TRY(collector.text()));
   }
   const StopSignals stop = BL_TRY(StopSignals::catch_them());
   Collector collector(source, Mode::kRepeats);

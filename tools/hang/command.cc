@@ -59,7 +59,7 @@ int run(const Options& options) {
   const std::string remarks = found->left_out.remarks();
   if (!options.save.empty()) {
     fmt::print(stderr, "{}", remarks);
-    const Outcome<void> saved = tools::write_output(options.save, snapshot_of(*found, now));
+    const Outcome<void> saved = tools::write_output_and_say(options.save, snapshot_of(*found, now));
     return saved ? 0 : tools::print_error(saved.error(), tools::kUsage);
   }
   const std::vector<pages::Process>& processes = found->all;

@@ -51,13 +51,14 @@ Outcome<void> replay(const Options& options) {
   }
   fmt::print(stderr, "{}", read_ones.left_out.remarks());
   if (!options.trace.empty()) {
-    BL_TRY(tools::write_output(options.trace, trace_of(story)));
+    BL_TRY(tools::write_output_and_say(options.trace, trace_of(story)));
     return {};
   }
   if (options.json) return tools::write_output("-", json_lines(story));
   if (recordings.empty()) {
     return tools::write_output(
-        "-", fmt::format("no process has left a statistics page in {}\n", options.directory));
+        "-", fmt::format("no process has left a statistics page with a connection in {}\n",
+                         options.directory));
   }
   return tools::write_output("-", options.merge ? text_by_time(story) : text_by_connection(story));
 }
