@@ -278,6 +278,14 @@ TEST_CASE("hang: a port that is down is named", "[tools]") {
     CHECK(text().find("mlx5_0:1 of rank 0 (pid 100) and mlx5_1:1 of rank 1 (pid 101) are DOWN\n") !=
           std::string::npos);
   }
+  SECTION("seen on another connection only") {
+    end_with(0, {Event::kPathDown});
+    job.connect(1, 0, Wait::kNothing, Wait::kNothing);
+    end_with(1, {Event::kPortDown, Event::kPathDown});
+    CHECK(text().find("mlx5_1:1 of rank 1 (pid 101) is DOWN\n") != std::string::npos);
+    job.processes[1].connections.back().paths.back().device = "mlx5_7:1";  // by another NIC
+    CHECK(text().find("DOWN") == std::string::npos);
+  }
   SECTION("it has worked since") {
     end_with(0, {Event::kPathDown});
     end_with(1, {Event::kPortDown, Event::kPathDown, Event::kPathUp, Event::kPathDown});

@@ -175,14 +175,21 @@ std::string Words::advice_on_host() const {
   return {};
 }
 
-// ": mlx5_0:1 of rank 2 (pid 4711) is DOWN"; empty if no end has seen its own port go down.
+// ": mlx5_0:1 of rank 2 (pid 4711) is DOWN"; empty if neither process has seen such a port of its
+// own go down. A process that does not call a connection sees it on another one.
 std::string Words::ports_down() const {
   std::set<std::string> down;
-  for (const auto& ends : cause_.connections) {
-    for (const auto& [process, connection] : {ends.first, ends.second}) {
-      const pages::Process& owner = processes_[process];
-      for (const std::string& port : own_ports_down(owner.connections[connection])) {
-        down.insert(port + " of " + names_.of(process));
+  for (const auto& [one, other] : cause_.connections) {
+    for (const auto& [end, far] : {std::pair(one, other), std::pair(other, one)}) {
+      const pages::Process& owner = processes_[end.first];
+      const std::string& called = processes_[far.first].connections[far.second].peer_device;
+      for (const SlotView& connection : owner.connections) {
+        const bool is_this = &connection == &owner.connections[end.second];
+        for (const std::string& port : own_ports_down(connection)) {
+          if (is_this || (end != far && port == called)) {
+            down.insert(port + " of " + names_.of(end.first));
+          }
+        }
       }
     }
   }
