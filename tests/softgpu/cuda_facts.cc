@@ -17,7 +17,9 @@ namespace {
 // sizes, and pointers at the same positions. Enumerations count as numbers.
 template <class Type>
 constexpr int shape_of() {
-  if constexpr (std::is_pointer_v<Type>)
+  if constexpr (std::is_void_v<Type>)
+    return 0;
+  else if constexpr (std::is_pointer_v<Type>)
     return 100;
   else if constexpr (std::is_floating_point_v<Type>)
     return 200 + static_cast<int>(sizeof(Type));
