@@ -88,8 +88,8 @@ TEST_CASE("leftovers: a plugin that has nothing open keeps no thread", "[contrac
   const Abi abi = GENERATE(from_range(main_abis()));
   CAPTURE(abi);
   run_alone([&] {
-    const std::ptrdiff_t before = levels().threads;
     const Session session(abi);
+    const std::ptrdiff_t before = levels().threads;  // with the device's own
     for (int i = 0; i < 3; ++i) {
       link_to_self(session);
       wait_until([&] { return levels().threads <= before; }, "the plugin's threads to end");

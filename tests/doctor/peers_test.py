@@ -328,6 +328,8 @@ exec sh -c "$*"
                                              'nccl::load_plugin("", 0)'],
             "tools/perf/rank_process.cc": ['::setenv("SOFTNIC_HOST", host.c_str(), 1);',
                                            '::setenv("BEELINE_SYSFS_ROOT", mine.c_str(), 1);',
+                                           '::setenv("RANK", std::to_string(rank).c_str(), 1);',
+                                           '::setenv("WORLD_SIZE", std::to_string(options.ranks).c_str(), 1);',
                                            "::setenv(variable.name.c_str(), variable.value.c_str(), 1);",
                                            "nccl::load_plugin(options.plugin, options.abi)"],
         }
