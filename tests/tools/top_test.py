@@ -68,7 +68,10 @@ class Top(RingTest):
     def test_each_rank_has_its_rates(self):
         ring = self.ring()
         ring.wait_for_pages()
-        rows = self.rows(ring)
+        for _ in range(20):  # on a busy machine, a rank may do nothing for a second
+            rows = self.rows(ring)
+            if all(float(row[3]) > 0 and float(row[4]) > 0 for row in rows.values()):
+                break
         self.assertEqual(sorted(rows), list(range(RANKS)))
         for rank, (pid, device, paths, sent, received, share, failed, state) in rows.items():
             self.assertEqual((pid, device, paths, share, failed, state),

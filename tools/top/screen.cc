@@ -23,7 +23,10 @@ std::string rank_of(const pages::Process& process) {
   return process.rank ? std::to_string(*process.rank) : "-";
 }
 
-std::string gigabytes(double bytes) { return fmt::format("{:.3f}", bytes / 1e9); }
+std::string gigabytes(double bytes) {
+  const bool is_little = bytes > 0 && bytes < 1e6;  // three decimals would say that nothing moves
+  return fmt::format("{:.{}f}", bytes / 1e9, is_little ? 6 : 3);
+}
 
 std::string counted(std::size_t count, const char* one, const char* more) {
   return fmt::format("{} {}", count, count == 1 ? one : more);
