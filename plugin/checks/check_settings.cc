@@ -25,7 +25,7 @@ std::optional<Variable> first_set(const Environ& environ, const std::array<const
   return {};
 }
 
-// From this value on, a device needs minutes to report a dead path.
+// From this value on, a device takes 34 s or more to report a dead path.
 constexpr int kLongTimeout = 20;
 
 void check_timeout(const Config& config, const Environ& environ, Findings& found) {

@@ -450,8 +450,8 @@ constexpr std::array kTable = {
     Kind{.id = "timeout-long",
          .area = kSettings,
          .title = "NCCL_IB_TIMEOUT is 20 or more",
-         .why = "a connection uses another path only after that time, instead of after 0.5 to 2 s; "
-                "Beeline repairs paths, so it needs no long time",
+         .why = "a connection that has no other path waits for that time before its path is made "
+                "anew, instead of 0.5 to 2 s",
          .fix = "or unset the variable where your site sets it",
          .command = "export BEELINE_TIMEOUT=14"},
     Kind{.id = "one-sided-beside-plugin",

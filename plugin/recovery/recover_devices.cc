@@ -129,8 +129,8 @@ bool Recover::leave_beside_own(Comm& comm, std::size_t path, std::int64_t now) {
   const std::int64_t patience = comm.role() == Role::kSend ? 0 : Repair::kWellForNs;
   if (now - repair.beside_own_ns < patience) return false;
   leave_stand_in(comm, path,
-                 label(*works) + " works again, and " + label(*comm.paths()[path].device) +
-                     " does not stand in beside it");
+                 label(*works) + " works again, so " + label(*comm.paths()[path].device) +
+                     " is no longer used in place of " + label(own_device(comm, path)));
   return true;
 }
 

@@ -41,7 +41,7 @@ std::optional<Finding> check_folder(const FolderSetting& setting) {
                  .fix = setting.fix};
 }
 
-// From this value on, a dead path costs a connection more than half a minute.
+// From this value on, a device takes 34 s or more to report a dead path.
 constexpr int kLongTimeout = 20;
 
 // By the formula of docs/faults.md. The device may take up to four times as long.

@@ -53,7 +53,7 @@ bool is_full(const Error& error) noexcept {
 Finding page_failed(const std::string& path, const std::string& folder, const Error& error) {
   Finding finding = {.id = "stats-page-failed",
                      .fact = "no statistics page: " + path + ": " + describe(error),
-                     .why = "counting where only this process sees it"};
+                     .why = "its counters are in memory that other processes cannot read"};
   if (is_full(error)) {
     finding.severity = Severity::kWarning;
     finding.why = "beeline hang, top, replay and export will not show this process";

@@ -225,7 +225,7 @@ exit "$status"
                        lambda challenge: random + strangers.proof(strangers.OTHER_RANK, TOKEN, random, challenge)):
             status, output, error = self.member_of(impostor(answer))
             self.assertEqual((status, output), (1, ""))
-            self.assertIn("does not know BEELINE_RENDEZVOUS_TOKEN, so it is told and asked nothing", error)
+            self.assertIn("does not know BEELINE_RENDEZVOUS_TOKEN, so this rank has ended the exchange", error)
             self.assertNotIn(TOKEN, error)
 
     def test_a_member_takes_no_variable_and_no_library_from_rank_0(self):

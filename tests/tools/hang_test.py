@@ -156,8 +156,8 @@ class Hang(RingTest):
             page = next((ring.folder / "pages").iterdir())
             forged = page.with_name(f"beeline-{other.pid}-{start}")
             shutil.copy(page, forged)
-            self.assertEqual(ring.hang()[1], "1 statistics page of root left out: they have the number of a process of "
-                             "another user in their names\n4 processes with 8 connections: none has waited for long\n")
+            self.assertEqual(ring.hang()[1], "1 statistics page of root left out: the pid in the name of the file is "
+                             "that of another user's process\n4 processes with 8 connections: none has waited for long\n")
             os.chown(forged, 65534, 65534)
             ring.folder.chmod(0o755)
             (ring.folder / "pages").chmod(0o755)

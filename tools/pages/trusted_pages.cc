@@ -94,7 +94,8 @@ std::string words_for(Reason reason, const std::vector<uid_t>& owners) {
       return "they are of another version of Beeline; use the command of the version that the job "
              "uses";
     case Reason::kDamaged: return "they are damaged, or no statistics pages at all";
-    case Reason::kForged: return "they have the number of a process of another user in their names";
+    case Reason::kForged:
+      return "the pid in the name of the file is that of another user's process";
     case Reason::kOfEnded:
       return "their processes have ended, so it is not known whose they were; run as " +
              names_of(owners, " or ") + ", or name the files: beeline replay FILE...";

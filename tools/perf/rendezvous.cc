@@ -41,16 +41,16 @@ Outcome<void> prove(FrameSocket& socket, const RendezvousConnection& made, const
   challenges.of_rank_0 = answer->body.substr(0, kChallengeBytes);
   if (!is_proof_of(ProvingEnd::kRank0, made.token, challenges,
                    std::string_view(answer->body).substr(kChallengeBytes))) {
-    return fail(Problem(
-        made.is_from_file ? Errc::kInvalid : Errc::kDenied,
-        fmt::format("rank {}: the process that listens at {} does not know {}, so it is told and "
-                    "asked nothing: {}",
-                    hello.rank, made.where,
-                    made.is_from_file ? "the token of the file" : kRendezvousTokenVariable,
-                    made.is_from_file
-                        ? "the file is of an earlier run; remove it"
-                        : "set the same value on all ranks; if it is the same, another "
-                          "process has taken the port: choose another one")));
+    return fail(
+        Problem(made.is_from_file ? Errc::kInvalid : Errc::kDenied,
+                fmt::format("rank {}: the process that listens at {} does not know {}, so this "
+                            "rank has ended the exchange: {}",
+                            hello.rank, made.where,
+                            made.is_from_file ? "the token of the file" : kRendezvousTokenVariable,
+                            made.is_from_file
+                                ? "the file is of an earlier run; remove it"
+                                : "set the same value on all ranks; if it is the same, another "
+                                  "process has taken the port: choose another one")));
   }
   const std::string proof = proof_of(ProvingEnd::kOtherRank, made.token, challenges);
   socket.send(FrameKind::kHello, proof + encode(hello));
