@@ -14,6 +14,9 @@
 namespace beeline {
 namespace {
 
+// A pipe that gives a byte now and then must not hold the reader for ever.
+constexpr int kMostSilences = 10;
+
 std::string why(int sys_errno) { return std::generic_category().message(sys_errno); }
 
 }  // namespace
@@ -21,8 +24,9 @@ std::string why(int sys_errno) { return std::generic_category().message(sys_errn
 Outcome<std::string> read_whole_file(const std::string& path, std::size_t max_bytes,
                                      std::chrono::milliseconds silence) {
   // A pipe is opened without waiting for a writer.
-  const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   if (!file) return fail(path + ": cannot be opened: " + why(errno));
+  const auto deadline = std::chrono::steady_clock::now() + kMostSilences * silence;
   std::string text;
   std::array<char, 65536> piece{};
   for (;;) {
@@ -32,6 +36,10 @@ Outcome<std::string> read_whole_file(const std::string& path, std::size_t max_by
     if (ready == 0) {
       return fail(path + ": no data arrived for " + std::to_string(silence.count()) +
                   " ms; check that a program writes to it");
+    }
+    if (silence >= silence.zero() && std::chrono::steady_clock::now() > deadline) {
+      return fail(path + ": its end has not come for " +
+                  std::to_string(kMostSilences * silence.count()) + " ms; is it the right file?");
     }
     const ssize_t got = ::read(file.get(), piece.data(), piece.size());
     if (got == 0) return text;

@@ -117,7 +117,8 @@ const Device* Recover::own_device_in_use(const Comm& comm) noexcept {
 
 // A device that stands in may be far from the GPU, and has its own connections to serve, so it does
 // not carry data beside one of the comm's own. If both ends have devices that stand in, for
-// different paths, only one of them may leave: the sender is faster.
+// different paths, only one of them may leave: the sender is faster. Neither leaves before the own
+// device has worked for a while: its link may flap.
 bool Recover::leave_beside_own(Comm& comm, std::size_t path, std::int64_t now) {
   Repair& repair = repair_of(comm, path);
   const Device* const works = own_device_in_use(comm);
@@ -126,7 +127,8 @@ bool Recover::leave_beside_own(Comm& comm, std::size_t path, std::int64_t now) {
     return false;
   }
   if (repair.beside_own_ns == 0) repair.beside_own_ns = now;
-  const std::int64_t patience = comm.role() == Role::kSend ? 0 : Repair::kWellForNs;
+  const std::int64_t patience =
+      comm.role() == Role::kSend ? Repair::kWellForNs : 2 * Repair::kWellForNs;
   if (now - repair.beside_own_ns < patience) return false;
   leave_stand_in(comm, path,
                  label(*works) + " works again, so " + label(*comm.paths()[path].device) +

@@ -36,7 +36,9 @@ gpu::Ordinal owner_between(const gpu::Cuda& cuda, std::uint64_t from, std::uint6
   while (from < to) {
     const gpu::Ordinal owner = gpu::owner_of(cuda, reinterpret_cast<const void*>(from));
     if (owner >= 0) return owner;
-    from = (from / kLeastAlignment + 1) * kLeastAlignment;
+    const std::uint64_t next = (from / kLeastAlignment + 1) * kLeastAlignment;
+    if (next <= from) break;  // the end of the address space
+    from = next;
   }
   return -1;
 }

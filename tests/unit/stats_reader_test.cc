@@ -200,9 +200,8 @@ struct Visited {
 Visited visit(const std::string& directory) {
   Visited visited;
   Outcome<pages::LeftOut> left_out = pages::visit_pages(
-      directory, [&](const PageOwner& process, pages::Life /*life*/, const PageReader& /*page*/) {
-        visited.pids.push_back(process.pid);
-      });
+      directory, [&](const PageOwner& process, pages::Life /*life*/, const PageReader& /*page*/,
+                     std::uint32_t /*used*/) { visited.pids.push_back(process.pid); });
   BL_MUST(left_out.has_value());
   visited.left_out = *std::move(left_out);
   return visited;

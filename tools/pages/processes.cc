@@ -13,8 +13,7 @@ bool has_failed_path(const SlotView& slot) {
                              [](const PathView& path) { return path.health == PathHealth::kDown; });
 }
 
-void add_slots(Process& process, const PageReader& page) {
-  const std::uint32_t used = page.slots_used();
+void add_slots(Process& process, const PageReader& page, std::uint32_t used) {
   for (std::uint32_t i = 0; i < used; ++i) {
     std::optional<SlotView> slot = page.brief_slot(i);
     if (!slot || slot->state == SlotState::kFree) continue;
@@ -43,7 +42,8 @@ std::string usual_directory() {
 Outcome<Processes> read_processes(const std::string& directory) {
   Processes processes;
   processes.left_out =
-      BL_TRY(visit_pages(directory, [&](const PageOwner& owner, Life life, const PageReader& page) {
+      BL_TRY(visit_pages(directory, [&](const PageOwner& owner, Life life, const PageReader& page,
+                                        std::uint32_t used) {
         add_slots(processes.all.emplace_back(Process{.pid = owner.pid,
                                                      .start_time = owner.start_time,
                                                      .host = page.host(),
@@ -53,7 +53,7 @@ Outcome<Processes> read_processes(const std::string& directory) {
                                                      .identity = page.identity(),
                                                      .slots_refused = page.slots_refused(),
                                                      .connections = {}}),
-                  page);
+                  page, used);
       }));
   std::ranges::sort(processes.all, {}, &Process::pid);
   return processes;

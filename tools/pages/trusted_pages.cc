@@ -157,13 +157,12 @@ Outcome<LeftOut> visit_pages(const std::string& directory, const Visit& visit) {
     const Found found = look_at_process(*process);
     std::optional<Reason> reason = why_not_believed(found.user, owner, ::geteuid());
     if (!page && (!reason || page.error().sys_errno == EACCES)) reason = reason_of(page.error());
-    if (!reason && (slots[owner] += page->slots_used()) > kMostSlotsOfUser) {
-      reason = Reason::kTooMany;
-    }
+    const std::uint32_t used = page ? page->slots_used() : 0;
+    if (!reason && (slots[owner] += used) > kMostSlotsOfUser) reason = Reason::kTooMany;
     if (reason) {
       left_out.owners[*reason].push_back(owner);
     } else {
-      visit(*process, found.life, *page);
+      visit(*process, found.life, *page, used);
     }
   }
   return left_out;

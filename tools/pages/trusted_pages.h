@@ -57,7 +57,8 @@ struct LeftOut {
 // None: it is believed. `process` is the user of the process, none if it has ended.
 std::optional<Reason> why_not_believed(std::optional<uid_t> process, uid_t file, uid_t reader);
 
-using Visit = std::function<void(const PageOwner&, Life, const PageReader&)>;
+// The last argument is how many slots are used: asked once, since another user may change it.
+using Visit = std::function<void(const PageOwner&, Life, const PageReader&, std::uint32_t)>;
 Outcome<LeftOut> visit_pages(const std::string& directory, const Visit& visit);
 
 }  // namespace beeline::pages

@@ -9,14 +9,13 @@
 namespace beeline::replay {
 namespace {
 
-Recording recording_of(const PageReader& page) {
+Recording recording_of(const PageReader& page, std::uint32_t used) {
   Recording recording = {.host = page.host(),
                          .build = page.build(),
                          .pid = static_cast<std::int64_t>(page.pid()),
                          .rank = page.rank(),
                          .opened_ns = static_cast<std::int64_t>(page.opened_ns()),
                          .opened_unix_ns = static_cast<std::int64_t>(page.opened_unix_ns())};
-  const std::uint32_t used = page.slots_used();
   for (std::uint32_t i = 0; i < used; ++i) {
     std::optional<SlotView> slot = page.slot(i);
     if (!slot || slot->state == SlotState::kFree || slot->role == SlotRole::kListen) continue;
@@ -46,15 +45,16 @@ const Recording* peer_of(const SlotView& connection, std::span<const Recording> 
 Outcome<Recording> read_recording(const std::string& path) {
   const Result<PageReader> page = PageReader::open(path);
   if (!page) return fail(path + ": " + describe(page.error()));
-  return recording_of(*page);
+  return recording_of(*page, page->slots_used());
 }
 
 Outcome<Recordings> read_recordings_in(const std::string& directory) {
   Recordings recordings;
-  recordings.left_out = BL_TRY(pages::visit_pages(
-      directory, [&](const PageOwner& /*process*/, pages::Life /*life*/, const PageReader& page) {
+  recordings.left_out =
+      BL_TRY(pages::visit_pages(directory, [&](const PageOwner& /*process*/, pages::Life /*life*/,
+                                               const PageReader& page, std::uint32_t used) {
         // A process that has made no connection has nothing to tell.
-        Recording recording = recording_of(page);
+        Recording recording = recording_of(page, used);
         if (!recording.connections.empty()) recordings.all.push_back(std::move(recording));
       }));
   std::ranges::sort(recordings.all, {},
