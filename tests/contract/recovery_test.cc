@@ -103,15 +103,20 @@ TEST_CASE("recovery: a port that goes down is left at once", "[contract][recover
     setenv("BEELINE_RAILS", "4", 1);
     setenv("BEELINE_RECOVERY", "1", 1);
   };
+  // By the event of the port, and not because nothing completes on the path.
+  const auto must_have_left_port = [](End& end) {
+    must_have_lost_path(end);
+    BL_MUST(either_warns(end.peer, {"its port is DOWN"}));
+  };
   run_flow(
       {Abi::kV12, PeerMode::kProcesses}, prepare,
       [&](Sender& end) {
         send_rounds(end, target, "down");
-        must_have_lost_path(end);
+        must_have_left_port(end);
       },
-      [](Receiver& end) {
+      [&](Receiver& end) {
         receive_rounds(end);
-        must_have_lost_path(end);
+        must_have_left_port(end);
       });
 }
 
