@@ -21,20 +21,31 @@ constexpr std::size_t kOthersForEach = 3;
 
 struct Group {
   std::vector<const RdmaDevice*> devices = {};
+  std::set<std::string> cards = {};
+  bool is_active = false;  // at least one of the ports
+  // Of the active ports: the rate that the kernel reports for a port that is down says nothing.
   std::uint32_t fastest_mbps = 0;
   std::uint64_t mbps() const { return fastest_mbps * std::uint64_t{devices.size()}; }
 };
 
+bool is_in_use(const Port& port) { return port.is_wanted && port.is_active(); }
+
 // By model and kind of link. At init the plugin does not know the model; then the speed takes its
-// place.
+// place, and all ports are active.
 std::vector<Group> groups_of(const Host& host) {
   std::map<std::string, Group> groups;
   for (const RdmaDevice& device : host.devices) {
-    const auto port = std::ranges::find_if(device.ports, &Port::is_wanted);
+    auto port = std::ranges::find_if(device.ports, is_in_use);
+    const bool is_active = port != device.ports.end();
+    if (!is_active) port = std::ranges::find_if(device.ports, &Port::is_wanted);
     if (port == device.ports.end()) continue;
     std::string key = device.kind().empty() ? std::to_string(port->speed_mbps) : device.kind();
     Group& group = groups[key += port->is_ethernet ? " Ethernet" : " InfiniBand"];
     group.devices.push_back(&device);
+    group.cards.insert(device.is_soft() ? device.name
+                                        : device.pci.substr(0, device.pci.rfind('.')));
+    if (!is_active) continue;
+    group.is_active = true;
     group.fastest_mbps = std::max(group.fastest_mbps, port->speed_mbps);
   }
   std::vector<Group> all;
@@ -49,6 +60,51 @@ NodeIndex node_of(const Graph& graph, const RdmaDevice& device) {
 
 bool has_gpus_in_a_tree(const Host& host) {
   return host.graph && !host.graph->gpus().empty() && !has_hidden_tree(*host.graph);
+}
+
+// Whether the group has a NIC on a GPU's own side of the processor, where no NIC is active.
+bool serves_a_gpu_alone(const Host& host, const Group& group) {
+  if (!has_gpus_in_a_tree(host)) return false;
+  const topology::Distances distances(*host.graph);
+  const auto is_near = [&](NodeIndex gpu, const RdmaDevice& device) {
+    const NodeIndex nic = node_of(*host.graph, device);
+    return nic != kNoNode && distances.between(gpu, nic) <= Distance::kPxb;
+  };
+  return std::ranges::any_of(host.graph->gpus(), [&](NodeIndex gpu) {
+    return std::ranges::any_of(group.devices,
+                               [&](const RdmaDevice* device) { return is_near(gpu, *device); }) &&
+           std::ranges::none_of(host.devices, [&](const RdmaDevice& device) {
+             return std::ranges::any_of(device.ports, is_in_use) && is_near(gpu, device);
+           });
+  });
+}
+
+// The groups that may be rails. One without an active port is either what jobs should use, or cards
+// that have no cable. It counts as the former if GPUs depend on it, or if its cards would have more
+// bandwidth than any other group, as fast as the fastest port of the host.
+std::vector<Group> likely_rails(const Host& host) {
+  std::vector<Group> groups = groups_of(host);
+  std::uint32_t fastest = 1;
+  std::uint64_t most_active = 0;
+  for (const Group& group : groups) {
+    fastest = std::max(fastest, group.fastest_mbps);
+    most_active = std::max(most_active, group.mbps());
+  }
+  const auto weight = [fastest](const Group& group) {
+    return group.is_active ? group.mbps() : fastest * std::uint64_t{group.cards.size()};
+  };
+  // Whatever the bandwidth of the others.
+  const auto is_needed = [&host](const Group& group) {
+    return !group.is_active && serves_a_gpu_alone(host, group);
+  };
+  std::erase_if(groups, [&](const Group& group) {
+    return !group.is_active && weight(group) <= most_active && !is_needed(group);
+  });
+  std::uint64_t most = 0;
+  for (const Group& group : groups) most = std::max(most, weight(group));
+  std::erase_if(groups,
+                [&](const Group& group) { return weight(group) * 2 < most && !is_needed(group); });
+  return groups;
 }
 
 // Those that are nearest to a GPU.
@@ -83,13 +139,9 @@ std::vector<NodeIndex> alike_gpus(const Graph& graph) {
 }  // namespace
 
 std::set<std::string> rails_of(const Host& host) {
-  const std::vector<Group> groups = groups_of(host);
-  std::uint64_t most = 0;
-  for (const Group& group : groups) most = std::max(most, group.mbps());
   std::vector<const RdmaDevice*> devices;
   std::set<std::string> names;
-  for (const Group& group : groups) {
-    if (group.mbps() * 2 < most) continue;
+  for (const Group& group : likely_rails(host)) {
     for (const RdmaDevice* const device : group.devices) {
       devices.push_back(device);
       names.insert(device->name);

@@ -16,6 +16,10 @@ namespace beeline::checks {
 // The names of the rails. A NIC is none if others of another model have more than twice the
 // bandwidth together, or if each GPU has a nearer NIC. Without GPUs, or where the PCI tree is
 // hidden, only the bandwidth counts.
+//
+// That of a model without an active port is unknown. Its NICs are rails if one of them is on a
+// GPU's side of the processor, where no NIC is active, or if their cards, as fast as the fastest
+// port of the host, would have more bandwidth than the others.
 std::set<std::string> rails_of(const Host& host);
 
 // GPUs without a NIC below their PCIe root port, on a host on which nearly all others have one.

@@ -94,6 +94,11 @@ machine("DGX H100, InfiniBand", hosts.dgx_h100)
 machine("DGX H100, boards not readable", hosts.dgx_h100, board="")
 machine("DGX H100, storage without cables", hosts.dgx_h100, *(("port-not-active", NOTE, f"mlx5_{n} port 1") for n in (8, 9)),
         change=second_ports_without_a_cable)
+machine("DGX H100, storage without links", hosts.dgx_h100, *(("port-not-active", NOTE, f"mlx5_{n} port 1") for n in (8, 9)),
+        change=lambda host: down(host, 8, 9))
+machine("workstation, second card without a cable", hosts.workstation_with_spare, ("port-not-active", NOTE, "mlx5_1 port 1"),
+        *(("far-nic", NOTE, f"GPU {n:04x}:01:00.0") for n in (1, 2)), nodes=1, sockets_of=1,
+        change=lambda host: down(host, 1, rate="40 Gb/sec (4X QDR)"))
 machine("DGX H100, idle GPUs", hosts.dgx_h100, gpu=IDLE)
 machine("HGX, RoCE", hosts.rails, **ROCE)
 machine("HGX, InfiniBand, in-band Ethernet", hosts.with_in_band, IN_BAND_NOTE)
@@ -238,6 +243,66 @@ def nic_for_other_traffic_is_excluded(host):
     drop_gids(host, 1, (2, 3))
     host.environment("NCCL_IB_HCA==mlx5_0", "NCCL_IB_GID_INDEX=3")
     return [("far-nic", NOTE, "GPU 0000:33:00.0")]
+
+
+def down(host, *nics, rate="10 Gb/sec (4X SDR)"):
+    """With the rate that the kernel reports for an InfiniBand port without a link."""
+    for n in nics:
+        host.port(n, "state", "1: DOWN")
+        host.port(n, "phys_state", "2: Polling")
+        host.port(n, "rate", rate)
+    return [("port-not-active", WARNING, f"mlx5_{n} port 1") for n in nics]
+
+
+def far_nics(*gpus):
+    """Of a machine of hosts.rails()."""
+    return [("far-nic", NOTE, f"GPU {n + 1:04x}:10:00.0") for n in gpus]
+
+
+@case(pairs=0)
+def all_rails_down_while_the_storage_works(host):
+    host.tree = hosts.machine(hosts.dgx_h100).tree
+    return [*down(host, *range(8)), *far_nics(*range(8))]
+
+
+@case(pairs=0)
+def all_rails_down_while_in_band_ethernet_works(host):
+    host.tree = hosts.machine(hosts.with_in_band).tree
+    return [*down(host, *range(8), rate="2.5 Gb/sec (1X SDR)"), IN_BAND_NOTE, *far_nics(*range(8))]
+
+
+@case(pairs=0)
+def all_rails_down_and_more_cards_for_the_host_work(host):
+    """Of the rails there is one card, so only its place below the switch of the GPU tells what it is."""
+    def build(builder):
+        hosts.rails(builder, gpus=1, nics=1)
+        for n in range(1, 5):
+            builder.nic(builder.root_port(1), 1, f"mlx5_{n}", "Ethernet", **{**hosts.IN_BAND, "interface": f"ens{n}"})
+    host.tree = hosts.machine(build).tree
+    return [*down(host, 0), *far_nics(0), *(("nic-for-other-traffic", NOTE, f"mlx5_{n} port 1") for n in range(1, 5))]
+
+
+@case(pairs=0)
+def all_rails_of_a_host_without_gpus_down(host):
+    def build(builder):
+        for n in range(4):
+            builder.nic(builder.root_port(), 0, f"mlx5_{n}", "InfiniBand")
+        builder.nic(builder.root_port(), 0, "mlx5_4", "Ethernet", **hosts.IN_BAND)
+    host.tree = hosts.machine(build).tree
+    return [*down(host, *range(4)), ("nic-for-other-traffic", NOTE, "mlx5_4 port 1")]
+
+
+@case(pairs=0)
+def some_rails_down(host):
+    host.tree = hosts.machine(hosts.dgx_h100).tree
+    return [*down(host, *range(5)), *far_nics(*range(5))]
+
+
+@case(pairs=0)
+def all_rails_and_the_storage_down(host):
+    host.tree = hosts.machine(hosts.dgx_h100).tree
+    return [("no-active-port", FAILURE, ""), *down(host, *range(8)),
+            *((id_, NOTE, subject) for id_, _, subject in down(host, 8, 9))]
 
 
 @case()

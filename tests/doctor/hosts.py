@@ -288,6 +288,12 @@ def workstation(builder):
                 rate="100 Gb/sec (4X EDR)")
 
 
+def workstation_with_spare(builder):
+    """Another card, which no cable is in."""
+    workstation(builder)
+    builder.nic(builder.root_port(), 0, "mlx5_1", "Ethernet", "enp2s0", ("0x15b3", "0x1015"), model="MT4117")
+
+
 def azure(builder):
     """A virtual machine without a tree, whose network interface is an RDMA device as well."""
     for n in range(8):
