@@ -44,7 +44,7 @@ def main():
           "processors. bench/README.md has what the plugin costs.")
     print("""
 In a real job, on nodes with RDMA devices:
-  export LD_LIBRARY_PATH=$PWD/build/plugin/abi:$LD_LIBRARY_PATH   # README.md says how to install it
+  export LD_LIBRARY_PATH=$PWD/build/plugin/abi${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}   # README.md says how to install it
   NCCL_NET_PLUGIN=beeline NCCL_NET=Beeline NCCL_NET_PLUGIN_REF_COUNT=1 NCCL_DEBUG=INFO torchrun ...
 NCCL_NET=Beeline makes it an error if the plugin cannot be used; without it NCCL falls back silently.
 GPU memory is transferred directly by the NIC (GPUDirect) if the log says "GPUDirect ...: on".""")

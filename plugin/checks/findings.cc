@@ -22,6 +22,14 @@ bool is_literal(std::string_view value) noexcept {
   return !value.empty() && value.find_first_not_of(kPlain) == std::string_view::npos;
 }
 
+// Whether a place is left. "${" belongs to the shell.
+bool has_place(std::string_view text) noexcept {
+  for (std::size_t at = text.find('{'); at != std::string_view::npos; at = text.find('{', at + 1)) {
+    if (at == 0 || text[at - 1] != '$') return true;
+  }
+  return false;
+}
+
 // Puts the values in the places of their names. Nothing if one is missing.
 std::optional<std::string> filled(std::string_view command, Values values) {
   std::string text(command);
@@ -33,7 +41,7 @@ std::optional<std::string> filled(std::string_view command, Values values) {
       at += value.size();
     }
   }
-  if (text.find('{') != std::string::npos) return std::nullopt;
+  if (has_place(text)) return std::nullopt;
   return text;
 }
 

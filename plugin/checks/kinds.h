@@ -15,10 +15,11 @@ struct Kind {
   std::string_view id;    // "memlock-low"; never changes, because scripts and documents refer to it
   std::string_view area;  // "limits": a title in the output
   Severity severity = Severity::kWarning;
-  std::string_view title;    // what is found, in general
-  std::string_view why;      // what it does to a job
-  std::string_view fix;      // empty: the command says it all
-  std::string_view command;  // with names in braces, for which the check has values; may be empty
+  std::string_view title;  // what is found, in general
+  std::string_view why;    // what it does to a job
+  std::string_view fix;    // empty: the command says it all
+  // With names in braces, for which the check has values; "${" belongs to the shell. May be empty.
+  std::string_view command;
 };
 
 // In the order in which the report shows the areas.

@@ -136,7 +136,7 @@ class LoadedPlugin(OnFabric):
         return {(f["id"], f["severity"], f["command"]) for f in report["findings"] if f["id"].startswith("plugin-")}
 
     def test_a_plugin_that_the_loader_does_not_find(self):
-        command = f"export LD_LIBRARY_PATH={PLUGIN.parent}:$LD_LIBRARY_PATH"
+        command = f"export LD_LIBRARY_PATH={PLUGIN.parent}${{LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}}"
         self.assertEqual(self.found(NCCL_NET_PLUGIN="beeline"), {("plugin-not-found", "failure", command)})
         self.assertEqual(self.found(NCCL_NET_PLUGIN="beeline", LD_LIBRARY_PATH=str(self.file.parent)),
                          {("plugin-not-found", "failure", command)})

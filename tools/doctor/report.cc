@@ -138,13 +138,16 @@ std::string in_table(std::string_view text) {
   return cell;
 }
 
-// "ip link set NETDEV up": with names in capitals in place of the values.
+// "ip link set NETDEV up": with names in capitals in place of the values. "${" belongs to the
+// shell.
 std::string command_in_table(std::string_view command) {
   std::string text;
   bool is_inside = false;
   for (const char c : command) {
-    if (c == '{' || c == '}') {
-      is_inside = c == '{';
+    if (c == '{' && !text.ends_with('$')) {
+      is_inside = true;
+    } else if (c == '}' && is_inside) {
+      is_inside = false;
     } else {
       text += is_inside && c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
     }
