@@ -81,9 +81,16 @@ void check_plugin(const Host& host, Findings& found) {
   Seen seen = {
       .subject = "NCCL_NET_PLUGIN",
       .fact = text.empty() ? "NCCL_NET_PLUGIN is not set here" : "NCCL_NET_PLUGIN=" + text};
+  if (is_ours(text) && errors.empty()) {
+    seen.fact += ", but the record does not say whether this plugin can be loaded";
+    return found.add_unknown("plugin-not-found", std::move(seen));
+  }
   if (is_ours(text)) {
     seen.fact += ": " + errors;
-    return found.add("plugin-not-found", std::move(seen), {{"folder", host.plugins->own_folder}});
+    // A record may have it without its folders.
+    const std::string& own = host.plugins->own_folder;
+    return found.add("plugin-not-found", std::move(seen),
+                     {{"folder", own.starts_with('/') ? own : ""}});
   }
   if (const std::string owner = owner_of(text); !owner.empty()) {
     seen.fact += ": your container or site sets it, to another plugin (" + owner + ")";

@@ -800,6 +800,21 @@ def plugin_that_the_loader_does_not_find(host):
 
 
 @case()
+def plugin_that_the_loader_does_not_find_in_a_record_without_folders(host):
+    plugin_that_the_loader_does_not_find(host)
+    host.tree["plugins"] = host.tree["plugins"].replace("/opt/beeline/lib", "REPLACED")
+    return [("plugin-not-found", FAILURE, "NCCL_NET_PLUGIN")]
+
+
+@case()
+def record_that_tried_another_name_than_a_file_of_nccl_has(host):
+    """As older versions made them."""
+    plugins(host, "try libnccl-net.so", "error libnccl-net.so: cannot open shared object file")
+    host.put("/etc/nccl.conf", "NCCL_NET_PLUGIN=beeline")
+    return [("nccl-conf", NOTE, "/etc/nccl.conf"), ("plugin-not-found", UNKNOWN, "NCCL_NET_PLUGIN")]
+
+
+@case()
 def other_library_of_that_name(host):
     plugins(host, "try beeline", "net Other", "file /x/libnccl-net-beeline.so", NCCL_NET_PLUGIN="beeline")
     return [("plugin-not-found", FAILURE, "NCCL_NET_PLUGIN")]

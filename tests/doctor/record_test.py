@@ -160,6 +160,15 @@ class LoadedPlugin(OnFabric):
         copy.write_bytes(b"no library")
         self.assertEqual({(id_, severity) for id_, severity, _ in self.found(**folder)}, {("plugin-not-found", "failure")})
 
+    def test_a_record_has_the_plugin_that_a_file_of_nccl_names(self):
+        conf = self.file.with_name("nccl.conf")
+        conf.write_text("NCCL_NET_PLUGIN=beeline\n")
+        self.run_on("dgx-8rail", '"$@"', "doctor", "--record", self.file, *QUICKLY, NCCL_CONF_FILE=str(conf),
+                    LD_LIBRARY_PATH=str(PLUGIN.parent))
+        self.assertIn("try beeline\nnet Beeline\n", json.loads(self.file.read_text())["plugins"])
+        self.assertNotIn("plugin-", subprocess.run([BEELINE, "doctor", "--root", self.file, "--json"], check=False,
+                                                   capture_output=True, text=True).stdout)
+
     def test_a_record_loads_nothing(self):
         self.file.write_text(json.dumps({"environment": f"NCCL_NET_PLUGIN={PLUGIN}\n", "proc": {}}))
         for arguments, is_loaded in ((("--root", self.file), False), (("--seconds", "0"), True)):

@@ -89,8 +89,11 @@ int record(const Options& options) {
   const Environ environ = Environ::of_process();
   const Tree tree = this_tree(environ);
   CounterWatch watch(tree, options.seconds);
-  const std::string text = record_of(tree, environ, this_verbs(environ), load_plugins(environ),
-                                     watch.finish(), options.with_addresses);
+  const checks::VerbsView verbs = this_verbs(environ);
+  // The files of NCCL may name the plugin.
+  const checks::PluginView plugins = load_plugins(checks::read_host(tree, environ, verbs).environ);
+  const std::string text =
+      record_of(tree, environ, verbs, plugins, watch.finish(), options.with_addresses);
   const Outcome<void> written = tools::write_output(options.record, text);
   if (!written) return tools::print_error(written.error());
   if (options.record == tools::kStdout) return 0;
