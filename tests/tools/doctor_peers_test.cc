@@ -288,6 +288,7 @@ TEST_CASE("doctor, peers: messages keep their contents, and a refusal its reason
   CHECK(read->is_wrong);
   CHECK(read->gbytes_per_s == 2.5);
   CHECK(decode_rails(encode_refusal("no device")).error().text == "no device");
+  CHECK(decode_rails(encode_refusal("no\nbeeline: \033[2J")).error().text == "no?beeline: ?[2J");
   for (const char* const stranger :
        {"", "{", "[]", "{\"rails\": 1}", "Permission denied", "null"}) {
     INFO(stranger);

@@ -5,6 +5,7 @@
 
 #include <cstdio>
 #include <new>
+#include <string_view>
 
 #include "topology/render/utf8.h"
 
@@ -16,8 +17,14 @@ std::string describe(const std::exception& error) {
 }
 
 int print_error(const Problem& problem, int status) {
-  // It may contain text of a file or of another process.
-  fmt::print(stderr, "beeline: {}\n", topology::printable(problem.text));
+  // A line may contain text of a file or of another process. The line breaks are the command's own.
+  std::string_view rest = problem.text;
+  std::string shown;
+  for (std::size_t end = rest.find('\n'); end != std::string_view::npos; end = rest.find('\n')) {
+    shown += topology::printable(rest.substr(0, end)) + "\n";
+    rest.remove_prefix(end + 1);
+  }
+  fmt::print(stderr, "beeline: {}{}\n", shown, topology::printable(rest));
   return status;
 }
 

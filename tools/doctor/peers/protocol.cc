@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "plugin/checks/kinds.h"
+#include "topology/render/utf8.h"
 
 namespace beeline::doctor {
 namespace {
@@ -23,7 +24,10 @@ template <class Read>
 auto decoded(const std::string& line, Read&& read) -> Outcome<decltype(read(Json()))> {
   try {
     const Json document = Json::parse(line);
-    if (document.contains(kRefusal)) return fail(document[kRefusal].get<std::string>());
+    // Without line breaks, with which a host could add lines of its own to an error.
+    if (document.contains(kRefusal)) {
+      return fail(topology::printable(document[kRefusal].get<std::string>()));
+    }
     return read(document);
   } catch (const nlohmann::json::exception&) {
     return fail("answers something else: \"" + line.substr(0, 80) +
