@@ -180,7 +180,7 @@ class Peers(unittest.TestCase):
 
     def test_strangers_do_not_take_the_place_of_a_rank_nor_hold_it_up(self):
         script = f"""
-exec {{crowd}}< <(exec python3 {ROOT}/tests/tools/perf_strangers.py "$FOLDER/meeting" crowd 2>&1)
+exec {{crowd}}< <(exec python3 {ROOT}/tests/tools/perf_strangers.py "$FOLDER/meeting" crowd doctor 2>&1)
 strangers=$!
 export SLURM_NTASKS=2
 SLURM_PROCID=0 beeline --cluster "$FOLDER/meeting" --json & rank_0=$!
@@ -195,6 +195,11 @@ exit "$status"
         found, report = self.found_on(fabric(2, 1), script)
         self.assertEqual(found, set())
         self.assertEqual([host["name"] for host in report["hosts"]], ["h0", "h1"])
+
+    @staticmethod
+    def place_of(line):
+        """The command and the address that the proofs of member_of() cover."""
+        return "doctor", "127.0.0.1:%d" % line.getsockname()[1]
 
     def member_of(self, rank_0):
         """Runs a doctor as rank 1 of the rank 0 that this function is. Returns the status, the output and the errors."""
@@ -216,27 +221,35 @@ exit "$status"
             def rank_0(line):
                 kind, challenge = strangers.received(line)
                 self.assertEqual((kind, len(challenge)), (strangers.CHALLENGE, strangers.RANDOM))
-                line.sendall(strangers.frame(strangers.PROOF, answer(challenge)))
+                line.sendall(strangers.frame(strangers.PROOF, answer(challenge, self.place_of(line))))
                 self.assertIsNone(strangers.received(line))
             return rank_0
         random = bytes(strangers.RANDOM)
-        for answer in (lambda challenge: challenge + challenge,
-                       lambda challenge: random + strangers.proof(strangers.RANK_0, "another token", random, challenge),
-                       lambda challenge: random + strangers.proof(strangers.OTHER_RANK, TOKEN, random, challenge)):
+
+        def proof(challenge, place, end=strangers.RANK_0, token=TOKEN):
+            return random + strangers.proof(end, token, random, challenge, *place)
+        for answer in (lambda challenge, place: challenge + challenge,
+                       lambda challenge, place: proof(challenge, place, token="another token"),
+                       lambda challenge, place: proof(challenge, place, end=strangers.OTHER_RANK),
+                       # Of rank 0 of another run with the same token, passed on by the process that listens here.
+                       lambda challenge, place: proof(challenge, ("perf", place[1])),
+                       lambda challenge, place: proof(challenge, ("doctor", "127.0.0.2" + place[1].removeprefix("127.0.0.1")))):
             status, output, error = self.member_of(impostor(answer))
             self.assertEqual((status, output), (1, ""))
-            self.assertIn("does not know BEELINE_RENDEZVOUS_TOKEN, so this rank has ended the exchange", error)
+            self.assertIn("does not know BEELINE_RENDEZVOUS_TOKEN, or is not rank 0 of this run, so this rank has ended the exchange", error)
             self.assertNotIn(TOKEN, error)
 
     def test_a_member_takes_no_variable_and_no_library_from_rank_0(self):
         def rank_0(line):
             random = bytes(strangers.RANDOM)
             challenge = strangers.received(line)[1]
-            proof = strangers.proof(strangers.RANK_0, TOKEN, random, challenge)
+            place = self.place_of(line)
+            proof = strangers.proof(strangers.RANK_0, TOKEN, random, challenge, *place)
             line.sendall(strangers.frame(strangers.PROOF, random + proof))
-            hello = strangers.received(line)[1]
-            self.assertEqual(hello[:strangers.RANDOM], strangers.proof(strangers.OTHER_RANK, TOKEN, random, challenge))
-            self.assertEqual(json.loads(hello[strangers.RANDOM:])["rank"], 1)
+            said = strangers.received(line)[1]
+            proof, hello = said[:strangers.RANDOM], said[strangers.RANDOM:]
+            self.assertEqual(proof, strangers.proof(strangers.OTHER_RANK, TOKEN, random, challenge, *place, hello))
+            self.assertEqual(json.loads(hello)["rank"], 1)
             line.sendall(strangers.frame(strangers.WELCOME, b""))
             answers = line.makefile()
             for ask in (0, 1):

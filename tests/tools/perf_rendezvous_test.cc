@@ -12,6 +12,7 @@
 #include <future>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/base/clock.h"
@@ -55,6 +56,17 @@ RendezvousConnection dialled(const std::string& file) {
   return *std::move(made);
 }
 
+// As a rank of the command "perf" that has read the token in the file.
+void speak(FrameSocket& socket, const std::string& token, std::size_t rank) {
+  Exchange exchange = {.command = "perf", .of_other_rank = std::string(kChallengeBytes, 'c')};
+  CHECK(socket.send(FrameKind::kChallenge, exchange.of_other_rank));
+  const std::optional<Frame> answer = socket.receive(now_ns() + 60 * kNsPerSec);
+  REQUIRE(answer);
+  exchange.of_rank_0 = answer->body.substr(0, kChallengeBytes);
+  const std::string hello = encode(Hello{.rank = rank});
+  CHECK(socket.send(FrameKind::kHello, proof_of_other_rank(token, exchange, hello) + hello));
+}
+
 TEST_CASE("meeting: a run removes its own file, not that of a later run", "[tools][meeting]") {
   const Meeting meeting;
   std::optional<RendezvousListener> first = opened(meeting.file());
@@ -67,7 +79,8 @@ TEST_CASE("meeting: a run removes its own file, not that of a later run", "[tool
 
 TEST_CASE("meeting: ranks may all connect before the first of them speaks", "[tools][meeting]") {
   const Meeting meeting;
-  const Expected expected = {.rendezvous = meeting.file(), .ranks = 80, .timeout_seconds = 60};
+  const Expected expected = {
+      .command = "perf", .rendezvous = meeting.file(), .ranks = 80, .timeout_seconds = 60};
   RendezvousListener listener = opened(meeting.file());
   std::vector<FrameSocket> sockets;
   std::string token;
@@ -83,32 +96,42 @@ TEST_CASE("meeting: ranks may all connect before the first of them speaks", "[to
   stranger.send(FrameKind::kStatus, "{}");
   CHECK_FALSE(stranger.receive());
   for (std::size_t i = 0; i < sockets.size(); ++i) {
-    Challenges challenges = {.of_rank_0 = {}, .of_other_rank = std::string(kChallengeBytes, 'c')};
-    CHECK(sockets[i].send(FrameKind::kChallenge, challenges.of_other_rank));
-    const std::optional<Frame> answer = sockets[i].receive(now_ns() + 60 * kNsPerSec);
-    REQUIRE(answer);
-    challenges.of_rank_0 = answer->body.substr(0, kChallengeBytes);
-    const std::string proof = proof_of(ProvingEnd::kOtherRank, token, challenges);
-    CHECK(sockets[i].send(FrameKind::kHello, proof + encode(Hello{.rank = i + 1})));
+    speak(sockets[i], token, i + 1);
   }
   CHECK(members.get());
 }
 
-TEST_CASE("meeting: a proof holds for one end, one token and one pair of challenges",
-          "[tools][meeting]") {
-  const Challenges challenges = {.of_rank_0 = std::string(kChallengeBytes, 'a'),
-                                 .of_other_rank = std::string(kChallengeBytes, 'b')};
-  const Challenges exchanged = {.of_rank_0 = challenges.of_other_rank,
-                                .of_other_rank = challenges.of_rank_0};
+TEST_CASE("meeting: a proof holds for one end, one token and one exchange", "[tools][meeting]") {
+  const Exchange exchange = {.command = "perf",
+                             .address = "node1:4000",
+                             .of_rank_0 = std::string(kChallengeBytes, 'a'),
+                             .of_other_rank = std::string(kChallengeBytes, 'b')};
   const std::string token = "a token of the ranks";
-  const std::string proof = proof_of(ProvingEnd::kRank0, token, challenges);
-  CHECK(is_proof_of(ProvingEnd::kRank0, token, challenges, proof));
-  CHECK_FALSE(is_proof_of(ProvingEnd::kOtherRank, token, challenges, proof));
-  CHECK_FALSE(is_proof_of(ProvingEnd::kOtherRank, token, exchanged, proof));
-  CHECK_FALSE(is_proof_of(ProvingEnd::kRank0, token, exchanged, proof));
-  CHECK_FALSE(is_proof_of(ProvingEnd::kRank0, token + "2", challenges, proof));
-  CHECK_FALSE(is_proof_of(ProvingEnd::kRank0, token, challenges, proof.substr(1)));
-  CHECK_FALSE(is_proof_of(ProvingEnd::kRank0, token, challenges, ""));
+  const std::string hello = "the hello";
+  std::vector<Exchange> others(5, exchange);
+  std::swap(others[0].of_rank_0, others[0].of_other_rank);
+  others[1].command = "doctor";
+  others[2].address = "node2:4000";
+  others[3].address.clear();
+  others[4].command = "per";  // the same text without the lengths
+  others[4].address = "fnode1:4000";
+  const std::string of_rank_0 = proof_of_rank_0(token, exchange);
+  const std::string of_other_rank = proof_of_other_rank(token, exchange, hello);
+  CHECK(of_rank_0.size() == kProofBytes);
+  CHECK(of_rank_0 == proof_of_rank_0(token, exchange));
+  CHECK(of_rank_0 != proof_of_other_rank(token, exchange, ""));
+  CHECK(of_rank_0 != proof_of_rank_0(token + "2", exchange));
+  CHECK(of_other_rank == proof_of_other_rank(token, exchange, hello));
+  CHECK(of_other_rank != proof_of_other_rank(token, exchange, hello + "2"));
+  CHECK(of_other_rank != proof_of_other_rank(token + "2", exchange, hello));
+  for (const Exchange& other : others) {
+    CHECK(of_rank_0 != proof_of_rank_0(token, other));
+    CHECK(of_other_rank != proof_of_other_rank(token, other, hello));
+  }
+  CHECK(are_equal(of_rank_0, of_rank_0));
+  CHECK_FALSE(are_equal(of_rank_0, of_other_rank));
+  CHECK_FALSE(are_equal(of_rank_0.substr(1), of_rank_0));
+  CHECK_FALSE(are_equal("", of_rank_0));
   CHECK(*random_bytes(kChallengeBytes) != *random_bytes(kChallengeBytes));
 }
 
@@ -171,9 +194,9 @@ TEST_CASE("meeting: at HOST:PORT there must be a token", "[tools][meeting]") {
   ::getsockname(listener.fd(), reinterpret_cast<sockaddr*>(&bound), &length);
   const std::string where = "127.0.0.1:" + std::to_string(ntohs(bound.sin_port));
   const auto joined = std::async(std::launch::async, [&where] {
-    return join(where, Hello{.rank = 1, .about = "the terms"}, 60);
+    return join("perf", where, Hello{.rank = 1, .about = "the terms"}, 60);
   });
-  Admission admission({.rendezvous = where}, std::move(listener));
+  Admission admission({.command = "perf", .rendezvous = where}, std::move(listener));
   const auto ranks = admission.gather();
   REQUIRE(ranks);
   CHECK(ranks->at(1).about == "the terms");
@@ -184,7 +207,7 @@ TEST_CASE("meeting: a rank tells nothing to a process without the token", "[tool
   const Meeting meeting;
   const RendezvousListener impostor = opened(meeting.file());
   const auto joined = std::async(std::launch::async, [&meeting] {
-    return join(meeting.file(), Hello{.rank = 1, .about = "the terms"}, 1);
+    return join("perf", meeting.file(), Hello{.rank = 1, .about = "the terms"}, 1);
   });
   // The first attempt, to which rank 0 without the token answers with what it was sent.
   UniqueFd fd;

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Connects to rank 0 of `beeline perf` without being one of its ranks. It also has what ranks say to rank 0 before
+"""Connects to rank 0 of `beeline COMMAND` without being one of its ranks. It also has what ranks say to rank 0 before
 they are admitted, for tests that know the token.
 
-Usage: perf_strangers.py RENDEZVOUS_FILE crowd|drip
+Usage: perf_strangers.py RENDEZVOUS_FILE crowd|drip [COMMAND]
 
 crowd: says what a stranger may say, checks that it is turned away, and stays until it is killed.
 drip: sends a byte now and then, until rank 0 is gone.
@@ -33,8 +33,11 @@ def hello(**words):
     return frame(HELLO, json.dumps(words).encode())
 
 
-def proof(end, token, of_rank_0, of_other_rank):
-    return hmac.new(token.encode(), end + of_rank_0 + of_other_rank, "sha512").digest()[:RANDOM]
+def proof(end, token, of_rank_0, of_other_rank, command="perf", address="", said=b""):
+    """`address` is HOST:PORT, or empty if the ranks meet by a file; `said` is the hello of the other rank."""
+    parts = end, command.encode(), address.encode(), of_rank_0, of_other_rank, said
+    text = b"".join(b"%d:%s" % (len(part), part) for part in parts)
+    return hmac.new(token.encode(), text, "sha512").digest()[:RANDOM]
 
 
 def received(line):
@@ -68,13 +71,16 @@ WORDS = {
     "a short challenge": frame(CHALLENGE, b"x"),
     "a long challenge": frame(CHALLENGE, b"x" * 33),
 }
+ABOUT = b'{"rank": 1, "about": "{}"}'
 # What a stranger sends after rank 0's challenge and proof.
 PROOFS = {
-    "no proof": lambda of_rank_0, proof_of_rank_0: b"",
-    "a wrong proof": lambda of_rank_0, proof_of_rank_0: bytes(RANDOM),
-    "rank 0's own proof": lambda of_rank_0, proof_of_rank_0: proof_of_rank_0,
-    "the proof with a token that is empty": lambda of_rank_0, proof_of_rank_0:
-        proof(OTHER_RANK, "", of_rank_0, bytes(RANDOM)),
+    "no proof": lambda prove, proof_of_rank_0: b"",
+    "a wrong proof": lambda prove, proof_of_rank_0: bytes(RANDOM),
+    "rank 0's own proof": lambda prove, proof_of_rank_0: proof_of_rank_0,
+    "the proof with a token that is empty": lambda prove, proof_of_rank_0: prove(token=""),
+    "the proof of another command": lambda prove, proof_of_rank_0: prove(command="soak"),
+    "the proof at another address": lambda prove, proof_of_rank_0: prove(address="127.0.0.1:1"),
+    "the proof of another hello": lambda prove, proof_of_rank_0: prove(said=ABOUT.replace(b"1", b"2")),
 }
 
 
@@ -105,7 +111,7 @@ def expect_end(name, line):
         sys.exit(f"{name}: answered")
 
 
-def crowd(address, token):
+def crowd(address, token, command):
     silent = [socket.create_connection(address) for _ in range(3)]
     for _ in range(20):
         socket.create_connection(address).close()
@@ -118,16 +124,19 @@ def crowd(address, token):
             line.sendall(frame(CHALLENGE, bytes(RANDOM)))
             kind, body = received(line)
             of_rank_0, proof_of_rank_0 = body[:RANDOM], body[RANDOM:]
-            if kind != PROOF or proof_of_rank_0 != proof(RANK_0, token, of_rank_0, bytes(RANDOM)):
+            if kind != PROOF or proof_of_rank_0 != proof(RANK_0, token, of_rank_0, bytes(RANDOM), command):
                 sys.exit(f"{name}: rank 0 does not prove that it knows the token")
-            line.sendall(frame(HELLO, answer(of_rank_0, proof_of_rank_0) + b'{"rank": 1, "about": "{}"}'))
+            right = {"end": OTHER_RANK, "token": token, "of_rank_0": of_rank_0, "of_other_rank": bytes(RANDOM),
+                     "command": command, "said": ABOUT}
+            prove = lambda **changes: proof(**{**right, **changes})
+            line.sendall(frame(HELLO, answer(prove, proof_of_rank_0) + ABOUT))
             expect_end(name, line)
     print("turned away", flush=True)
     time.sleep(10 * PATIENCE)
     return silent
 
 
-def drip(address, _):
+def drip(address, *_):
     with socket.create_connection(address) as line:
         try:
             for byte in hello(rank=1, about="x" * 10000):
@@ -138,4 +147,4 @@ def drip(address, _):
 
 
 if __name__ == "__main__":
-    {"crowd": crowd, "drip": drip}[sys.argv[2]](*address_in(pathlib.Path(sys.argv[1])))
+    {"crowd": crowd, "drip": drip}[sys.argv[2]](*address_in(pathlib.Path(sys.argv[1])), *(sys.argv[3:] or ["perf"]))

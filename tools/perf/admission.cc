@@ -128,20 +128,21 @@ Outcome<bool> Admission::read_frame(Clients::iterator client) {
 
 // False: it is no challenge, or a second one.
 Outcome<bool> Admission::prove(Client& client, const std::string& challenge) {
-  if (challenge.size() != kChallengeBytes || !client.challenges.of_rank_0.empty()) return false;
-  client.challenges = {.of_rank_0 = BL_TRY(random_bytes(kChallengeBytes)),
-                       .of_other_rank = challenge};
-  const std::string proof = proof_of(ProvingEnd::kRank0, listener_.token(), client.challenges);
-  return client.socket.send(FrameKind::kProof, client.challenges.of_rank_0 + proof);
+  if (challenge.size() != kChallengeBytes || !client.exchange.of_rank_0.empty()) return false;
+  client.exchange = {.command = expected_.command,
+                     .address = proven_address(expected_.rendezvous),
+                     .of_rank_0 = BL_TRY(random_bytes(kChallengeBytes)),
+                     .of_other_rank = challenge};
+  const std::string proof = proof_of_rank_0(listener_.token(), client.exchange);
+  return client.socket.send(FrameKind::kProof, client.exchange.of_rank_0 + proof);
 }
 
 std::optional<Hello> Admission::proven_hello(const Client& client, const Frame& frame) const {
-  if (frame.kind != FrameKind::kHello || client.challenges.of_rank_0.empty()) return std::nullopt;
-  const std::string_view body = frame.body;
-  const bool is_proven = is_proof_of(ProvingEnd::kOtherRank, listener_.token(), client.challenges,
-                                     body.substr(0, kProofBytes));
-  if (!is_proven) return std::nullopt;
-  return decode_hello(std::string(body.substr(kProofBytes)));
+  if (frame.kind != FrameKind::kHello || client.exchange.of_rank_0.empty()) return std::nullopt;
+  const std::string proof = frame.body.substr(0, kProofBytes);
+  const std::string hello = frame.body.substr(proof.size());
+  const std::string right = proof_of_other_rank(listener_.token(), client.exchange, hello);
+  return are_equal(proof, right) ? decode_hello(hello) : std::nullopt;
 }
 
 // The client has the token, so any error here is a mistake of the user.

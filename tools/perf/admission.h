@@ -19,6 +19,7 @@
 namespace beeline::perf {
 
 struct Expected {
+  std::string command;  // of the proofs
   std::string rendezvous;
   int ranks = 2;
   int timeout_seconds = 60;
@@ -42,7 +43,7 @@ class Admission {
   struct Client {
     FrameSocket socket;
     std::string from = {};       // its address
-    Challenges challenges = {};  // none before it has sent its own
+    Exchange exchange = {};      // no challenges before it has sent its own
   };
   using Clients = std::list<Client>;
 

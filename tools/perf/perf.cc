@@ -69,7 +69,8 @@ Outcome<std::vector<Joined>> gather(const Options& options) {
     return fail(fmt::format("rank {} was started with other options: {}, rank 0 with {}",
                             hello.rank, hello.about, terms_of(options)));
   };
-  Admission admission({.rendezvous = options.rendezvous,
+  Admission admission({.command = "perf",
+                       .rendezvous = options.rendezvous,
                        .ranks = options.ranks,
                        .timeout_seconds = options.timeout_seconds,
                        .check = check},
@@ -86,7 +87,7 @@ Outcome<std::vector<Member>> start_first(const Options& options, const Pattern& 
 
 int run_remote_rank(const Options& options, const Pattern& pattern) {
   const Hello hello = {.rank = static_cast<size_t>(options.rank), .about = terms_of(options)};
-  Outcome<FrameSocket> socket = join(options.rendezvous, hello, options.timeout_seconds);
+  Outcome<FrameSocket> socket = join("perf", options.rendezvous, hello, options.timeout_seconds);
   if (!socket) return tools::print_error(socket.error());
   return run_rank(options, pattern, Team(std::move(*socket), options.rank, options.ranks));
 }

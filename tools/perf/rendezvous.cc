@@ -26,10 +26,10 @@ constexpr std::int64_t kAnswerNs = 10 * kNsPerSec;
 constexpr std::int64_t kMarginNs = 2 * kNsPerSec;
 
 // Exchanges the proofs, and sends the hello.
-Outcome<void> prove(FrameSocket& socket, const RendezvousConnection& made, const Hello& hello,
-                    std::int64_t deadline) {
-  Challenges challenges = {.of_rank_0 = {}, .of_other_rank = BL_TRY(random_bytes(kChallengeBytes))};
-  socket.send(FrameKind::kChallenge, challenges.of_other_rank);
+Outcome<void> prove(FrameSocket& socket, const RendezvousConnection& made, Exchange exchange,
+                    const Hello& hello, std::int64_t deadline) {
+  exchange.of_other_rank = BL_TRY(random_bytes(kChallengeBytes));
+  socket.send(FrameKind::kChallenge, exchange.of_other_rank);
   const std::optional<Frame> answer = socket.receive(std::min(deadline, now_ns() + kAnswerNs));
   if (!answer || answer->kind != FrameKind::kProof ||
       answer->body.size() != kChallengeBytes + kProofBytes) {
@@ -38,44 +38,46 @@ Outcome<void> prove(FrameSocket& socket, const RendezvousConnection& made, const
         "elsewhere, correct the address, else end that process. All ranks need the same version",
         hello.rank, made.where));
   }
-  challenges.of_rank_0 = answer->body.substr(0, kChallengeBytes);
-  if (!is_proof_of(ProvingEnd::kRank0, made.token, challenges,
-                   std::string_view(answer->body).substr(kChallengeBytes))) {
+  exchange.of_rank_0 = answer->body.substr(0, kChallengeBytes);
+  if (!are_equal(answer->body.substr(kChallengeBytes), proof_of_rank_0(made.token, exchange))) {
     return fail(
         Problem(made.is_from_file ? Errc::kInvalid : Errc::kDenied,
-                fmt::format("rank {}: the process that listens at {} does not know {}, so this "
-                            "rank has ended the exchange: {}",
+                fmt::format("rank {}: the process that listens at {} does not know {}, or is not "
+                            "rank 0 of this run, so this rank has ended the exchange: {}",
                             hello.rank, made.where,
                             made.is_from_file ? "the token of the file" : kRendezvousTokenVariable,
                             made.is_from_file
                                 ? "the file is of an earlier run; remove it"
-                                : "set the same value on all ranks; if it is the same, another "
-                                  "process has taken the port: choose another one")));
+                                : "start all ranks with the same value, version and command and the "
+                                  "same text for HOST:PORT; if they are the same, another process "
+                                  "has taken the port: choose another one")));
   }
-  const std::string proof = proof_of(ProvingEnd::kOtherRank, made.token, challenges);
-  socket.send(FrameKind::kHello, proof + encode(hello));
+  const std::string text = encode(hello);
+  socket.send(FrameKind::kHello, proof_of_other_rank(made.token, exchange, text) + text);
   return {};
 }
 
-Outcome<FrameSocket> try_to_prove(const std::string& rendezvous, const Hello& hello,
-                                  std::int64_t deadline) {
+Outcome<FrameSocket> try_to_prove(const std::string& command, const std::string& rendezvous,
+                                  const Hello& hello, std::int64_t deadline) {
   RendezvousConnection made = BL_TRY(dial(rendezvous, deadline));
   const int one = 1;
   ::setsockopt(made.fd.get(), IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
   FrameSocket socket(std::move(made.fd), kChallengeBytes + kProofBytes);
-  BL_TRY(prove(socket, made, hello, deadline));
+  const Exchange exchange = {.command = command, .address = proven_address(rendezvous)};
+  BL_TRY(prove(socket, made, exchange, hello, deadline));
   socket.trust();
   return socket;
 }
 
 }  // namespace
 
-Outcome<FrameSocket> join(const std::string& rendezvous, const Hello& hello, int timeout_seconds) {
+Outcome<FrameSocket> join(const std::string& command, const std::string& rendezvous,
+                          const Hello& hello, int timeout_seconds) {
   const std::int64_t patience = timeout_seconds * kNsPerSec;
   const std::int64_t deadline = now_ns() + patience;
   for (;;) {
     // Rank 0 may start later than this rank, and replace a file that an earlier run has left.
-    Outcome<FrameSocket> socket = try_to_prove(rendezvous, hello, deadline);
+    Outcome<FrameSocket> socket = try_to_prove(command, rendezvous, hello, deadline);
     if (!socket) {
       if (socket.error().code == Errc::kDenied || now_ns() > deadline) return socket;
       ::usleep(kBetweenAttempts);

@@ -240,6 +240,10 @@ Outcome<bool> check_rendezvous(const std::string& rendezvous) {
   return true;
 }
 
+std::string proven_address(const std::string& rendezvous) {
+  return is_file(rendezvous) ? std::string() : rendezvous;
+}
+
 Outcome<RendezvousListener> RendezvousListener::open(const std::string& rendezvous) {
   if (!is_file(rendezvous)) {
     const std::string token = BL_TRY(token_of_environment(rendezvous));

@@ -18,6 +18,9 @@ namespace beeline::perf {
 // Checks the form of the argument, and with HOST:PORT that there is a token.
 Outcome<bool> check_rendezvous(const std::string& rendezvous);
 
+// The address that the proofs of the token cover (token_proof.h).
+std::string proven_address(const std::string& rendezvous);
+
 // Rank 0's side. It listens at one address as long as this object exists. The destructor removes
 // the file, unless a later run has replaced it.
 class RendezvousListener {

@@ -17,6 +17,22 @@ const unsigned char* bytes_of(std::string_view text) {
   return reinterpret_cast<const unsigned char*>(text.data());
 }
 
+std::string proof_of(const std::string& token, const Exchange& exchange, std::string_view end,
+                     std::string_view hello) {
+  crypto_auth_hmacsha512256_state state;
+  crypto_auth_hmacsha512256_init(&state, bytes_of(token), token.size());
+  // Each with its length, so that different parts never give the same text.
+  for (const std::string_view part :
+       {end, std::string_view(exchange.command), std::string_view(exchange.address),
+        std::string_view(exchange.of_rank_0), std::string_view(exchange.of_other_rank), hello}) {
+    const std::string text = fmt::format("{}:{}", part.size(), part);
+    crypto_auth_hmacsha512256_update(&state, bytes_of(text), text.size());
+  }
+  std::string proof(kProofBytes, '\0');
+  crypto_auth_hmacsha512256_final(&state, reinterpret_cast<unsigned char*>(proof.data()));
+  return proof;
+}
+
 }  // namespace
 
 Outcome<std::string> random_bytes(std::size_t count) {
@@ -26,21 +42,16 @@ Outcome<std::string> random_bytes(std::size_t count) {
                           std::strerror(errno)));
 }
 
-std::string proof_of(ProvingEnd end, const std::string& token, const Challenges& challenges) {
-  // The challenges have a fixed length, so different arguments never give the same text.
-  const std::string text = (end == ProvingEnd::kRank0 ? "beeline: rank 0" : "beeline: other rank") +
-                           challenges.of_rank_0 + challenges.of_other_rank;
-  crypto_auth_hmacsha512256_state state;
-  crypto_auth_hmacsha512256_init(&state, bytes_of(token), token.size());
-  crypto_auth_hmacsha512256_update(&state, bytes_of(text), text.size());
-  std::string proof(kProofBytes, '\0');
-  crypto_auth_hmacsha512256_final(&state, reinterpret_cast<unsigned char*>(proof.data()));
-  return proof;
+std::string proof_of_rank_0(const std::string& token, const Exchange& exchange) {
+  return proof_of(token, exchange, "beeline: rank 0", "");
 }
 
-bool is_proof_of(ProvingEnd end, const std::string& token, const Challenges& challenges,
-                 std::string_view proof) {
-  const std::string right = proof_of(end, token, challenges);
+std::string proof_of_other_rank(const std::string& token, const Exchange& exchange,
+                                std::string_view hello) {
+  return proof_of(token, exchange, "beeline: other rank", hello);
+}
+
+bool are_equal(std::string_view proof, std::string_view right) {
   return proof.size() == right.size() &&
          sodium_memcmp(proof.data(), right.data(), right.size()) == 0;
 }

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Proves that both ends of a connection know the same token, without sending it. Each end sends a
-// random challenge. A proof is a keyed hash (HMAC-SHA-512, the first 256 bits) of which end proves
-// and of both challenges, with the token as its key. So the proof of one end does not serve as that
-// of the other, and none serves a second time.
+// random challenge. A proof is a keyed hash (HMAC-SHA-512, the first 256 bits) with the token as its
+// key. It covers which end proves, both challenges, the command and the address at which the ranks
+// meet, and that of another rank also covers its hello. So the proof of one end does not serve as
+// that of the other, none serves a second time, and none serves in another run with the same token,
+// which a process between two runs could otherwise pass on.
 #pragma once
 
 #include <cstddef>
@@ -17,18 +19,21 @@ namespace beeline::perf {
 inline constexpr std::size_t kChallengeBytes = 32;
 inline constexpr std::size_t kProofBytes = 32;
 
-enum class ProvingEnd { kRank0, kOtherRank };
-
-struct Challenges {
-  std::string of_rank_0;
-  std::string of_other_rank;
+struct Exchange {
+  std::string command = {};  // the subcommand of `beeline`
+  // HOST:PORT as the user wrote it; empty if the ranks meet by a file, whose token is of one run.
+  std::string address = {};
+  std::string of_rank_0 = {};  // its challenge
+  std::string of_other_rank = {};
 };
 
 Outcome<std::string> random_bytes(std::size_t count);
 
-std::string proof_of(ProvingEnd end, const std::string& token, const Challenges& challenges);
+// `hello` is what the other rank sends with its proof.
+std::string proof_of_rank_0(const std::string& token, const Exchange& exchange);
+std::string proof_of_other_rank(const std::string& token, const Exchange& exchange,
+                                std::string_view hello);
 // Takes equally long wherever a wrong proof differs.
-bool is_proof_of(ProvingEnd end, const std::string& token, const Challenges& challenges,
-                 std::string_view proof);
+bool are_equal(std::string_view proof, std::string_view right);
 
 }  // namespace beeline::perf

@@ -61,7 +61,10 @@ Outcome<Place> place_of_this_process() {
 
 Outcome<std::vector<Peer>> gather_cluster(const std::string& rendezvous, const Place& place) {
   perf::Admission admission(
-      {.rendezvous = rendezvous, .ranks = place.ranks, .timeout_seconds = kGatherSeconds},
+      {.command = "doctor",
+       .rendezvous = rendezvous,
+       .ranks = place.ranks,
+       .timeout_seconds = kGatherSeconds},
       BL_TRY(perf::RendezvousListener::open(rendezvous)));
   std::vector<perf::Joined> ranks = BL_TRY(admission.gather());
   std::vector<Peer> all = BL_TRY(launch({""}, ""));
@@ -79,7 +82,7 @@ int join_cluster(const std::string& rendezvous, const Place& place) {
   std::signal(SIGPIPE, SIG_IGN);
   const perf::Hello hello = {.rank = static_cast<std::size_t>(place.rank),
                              .about = tools::name_of_this_host()};
-  Outcome<perf::FrameSocket> socket = perf::join(rendezvous, hello, kGatherSeconds);
+  Outcome<perf::FrameSocket> socket = perf::join("doctor", rendezvous, hello, kGatherSeconds);
   if (!socket) return tools::print_error(socket.error());
   return serve(stream_over(*socket));
 }
