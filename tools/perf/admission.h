@@ -42,8 +42,8 @@ class Admission {
  private:
   struct Client {
     FrameSocket socket;
-    std::string from = {};       // its address
-    Exchange exchange = {};      // no challenges before it has sent its own
+    std::string from = {};   // its address
+    Exchange exchange = {};  // no challenges before it has sent its own
   };
   using Clients = std::list<Client>;
 

@@ -40,17 +40,17 @@ Outcome<void> prove(FrameSocket& socket, const RendezvousConnection& made, Excha
   }
   exchange.of_rank_0 = answer->body.substr(0, kChallengeBytes);
   if (!are_equal(answer->body.substr(kChallengeBytes), proof_of_rank_0(made.token, exchange))) {
-    return fail(
-        Problem(made.is_from_file ? Errc::kInvalid : Errc::kDenied,
-                fmt::format("rank {}: the process that listens at {} does not know {}, or is not "
-                            "rank 0 of this run, so this rank has ended the exchange: {}",
-                            hello.rank, made.where,
-                            made.is_from_file ? "the token of the file" : kRendezvousTokenVariable,
-                            made.is_from_file
-                                ? "the file is of an earlier run; remove it"
-                                : "start all ranks with the same value, version and command and the "
-                                  "same text for HOST:PORT; if they are the same, another process "
-                                  "has taken the port: choose another one")));
+    return fail(Problem(
+        made.is_from_file ? Errc::kInvalid : Errc::kDenied,
+        fmt::format("rank {}: the process that listens at {} does not know {}, or is not "
+                    "rank 0 of this run, so this rank has ended the exchange: {}",
+                    hello.rank, made.where,
+                    made.is_from_file ? "the token of the file" : kRendezvousTokenVariable,
+                    made.is_from_file
+                        ? "the file is of an earlier run; remove it"
+                        : "start all ranks with the same value, version and command and the "
+                          "same text for HOST:PORT; if they are the same, another process "
+                          "has taken the port: choose another one")));
   }
   const std::string text = encode(hello);
   socket.send(FrameKind::kHello, proof_of_other_rank(made.token, exchange, text) + text);

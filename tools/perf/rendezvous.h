@@ -10,8 +10,9 @@
 
 namespace beeline::perf {
 
-// `command` is that of all ranks. Returns when all ranks have connected. Rank 0 has to prove that it knows the token before this
-// rank tells anything of itself, and nothing else that it sends is read before.
+// `command` is that of all ranks. Returns when all ranks have connected. Rank 0 has to prove that
+// it knows the token before this rank tells anything of itself, and nothing else that it sends is
+// read before.
 Outcome<FrameSocket> join(const std::string& command, const std::string& rendezvous,
                           const Hello& hello, int timeout_seconds);
 

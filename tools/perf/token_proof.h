@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Proves that both ends of a connection know the same token, without sending it. Each end sends a
-// random challenge. A proof is a keyed hash (HMAC-SHA-512, the first 256 bits) with the token as its
-// key. It covers which end proves, both challenges, the command and the address at which the ranks
-// meet, and that of another rank also covers its hello. So the proof of one end does not serve as
-// that of the other, none serves a second time, and none serves in another run with the same token,
-// which a process between two runs could otherwise pass on.
+// random challenge. A proof is a keyed hash (HMAC-SHA-512, the first 256 bits) with the token as
+// its key. It covers which end proves, both challenges, the command and the address at which the
+// ranks meet, and that of another rank also covers its hello. So the proof of one end does not
+// serve as that of the other, none serves a second time, and none serves in another run with the
+// same token, which a process between two runs could otherwise pass on.
 #pragma once
 
 #include <cstddef>

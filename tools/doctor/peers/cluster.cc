@@ -60,12 +60,11 @@ Outcome<Place> place_of_this_process() {
 }
 
 Outcome<std::vector<Peer>> gather_cluster(const std::string& rendezvous, const Place& place) {
-  perf::Admission admission(
-      {.command = "doctor",
-       .rendezvous = rendezvous,
-       .ranks = place.ranks,
-       .timeout_seconds = kGatherSeconds},
-      BL_TRY(perf::RendezvousListener::open(rendezvous)));
+  perf::Admission admission({.command = "doctor",
+                             .rendezvous = rendezvous,
+                             .ranks = place.ranks,
+                             .timeout_seconds = kGatherSeconds},
+                            BL_TRY(perf::RendezvousListener::open(rendezvous)));
   std::vector<perf::Joined> ranks = BL_TRY(admission.gather());
   std::vector<Peer> all = BL_TRY(launch({""}, ""));
   std::set<std::string> hosts = {tools::name_of_this_host()};
