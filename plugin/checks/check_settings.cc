@@ -3,9 +3,11 @@
 #include <array>
 #include <optional>
 
+#include "common/base/clock.h"
 #include "plugin/checks/all_checks.h"
 #include "plugin/checks/words.h"
 #include "plugin/config/config.h"
+#include "plugin/config/long_timeout.h"
 #include "plugin/device/hca_filter.h"
 
 namespace beeline::checks {
@@ -25,20 +27,13 @@ std::optional<Variable> first_set(const Environ& environ, const std::array<const
   return {};
 }
 
-// From this value on, a device takes 34 s or more to report a dead path.
-constexpr int kLongTimeout = 20;
-
 void check_timeout(const Config& config, const Environ& environ, Findings& found) {
-  if (!config.recovery || config.timeout < kLongTimeout) return;
-  const auto variable = first_set(environ, std::array{"BEELINE_TIMEOUT", "NCCL_IB_TIMEOUT"});
-  if (!variable) return;
-  // By the formula of docs/faults.md.
-  const std::int64_t least_ns = (std::int64_t{4096} << config.timeout) * (config.retry_cnt + 1);
-  if (config.stall_timeout_ns != 0 && config.stall_timeout_ns <= least_ns) return;
-  const std::string shown = std::to_string(least_ns / 1'000'000'000);
-  found.add("timeout-long", {.subject = variable->name,
-                             .fact = variable->name + "=" + variable->value +
-                                     ": a device reports a dead path after " + shown +
+  const std::optional<LongTimeout> timeout = long_timeout(config, environ);
+  if (!timeout) return;
+  found.add("timeout-long", {.subject = timeout->variable,
+                             .fact = timeout->variable + "=" + std::to_string(config.timeout) +
+                                     ": a device reports a dead path after " +
+                                     std::to_string(timeout->least_ns / kNsPerSec) +
                                      " s, or up to four times that"});
 }
 

@@ -449,7 +449,7 @@ constexpr std::array kTable = {
          .command = ""},
     Kind{.id = "timeout-long",
          .area = kSettings,
-         .title = "NCCL_IB_TIMEOUT is 20 or more",
+         .title = "The timeout (BEELINE_TIMEOUT or NCCL_IB_TIMEOUT) is 20 or more",
          .why = "a connection that has no other path waits for that time before its path is made "
                 "anew, instead of 0.5 to 2 s",
          .fix = "or unset the variable where your site sets it",

@@ -98,7 +98,7 @@ void Runtime::init_host() {
     return log_finding(
         warning("turned-off", "no device is used: NCCL_IB_DISABLE or BEELINE_IB_DISABLE is set"));
   }
-  log_findings(check_settings(config_));
+  log_findings(check_settings(config_, environ));
   if (!find_devices()) return;
   start_services();
   net_devices_ = std::make_unique<NetDevices>(

@@ -10,6 +10,7 @@
 #include "common/base/clock.h"
 #include "common/base/fd.h"
 #include "common/base/result.h"
+#include "plugin/config/long_timeout.h"
 #include "plugin/device/gid_choice.h"
 #include "plugin/wire/limits.h"
 
@@ -41,29 +42,24 @@ std::optional<Finding> check_folder(const FolderSetting& setting) {
                  .fix = setting.fix};
 }
 
-// From this value on, a device takes 34 s or more to report a dead path.
-constexpr int kLongTimeout = 20;
-
-// By the formula of docs/faults.md. The device may take up to four times as long.
-std::optional<Finding> check_timeout(const Config& config) {
-  if (!config.recovery || config.timeout < kLongTimeout) return std::nullopt;
-  const std::int64_t least_ns = (std::int64_t{4096} << config.timeout) * (config.retry_cnt + 1);
-  if (config.stall_timeout_ns != 0 && config.stall_timeout_ns <= least_ns) return std::nullopt;
+std::optional<Finding> check_timeout(const Config& config, const Environ& environ) {
+  const std::optional<LongTimeout> timeout = long_timeout(config, environ);
+  if (!timeout) return std::nullopt;
   return Finding{.id = "timeout-long",
                  .severity = Severity::kWarning,
-                 .subject = "TIMEOUT",
-                 .fact = "TIMEOUT=" + std::to_string(config.timeout) +
+                 .subject = timeout->variable,
+                 .fact = timeout->variable + "=" + std::to_string(config.timeout) +
                          ": a device reports a dead path only after " +
-                         std::to_string(least_ns / kNsPerSec) + " to " +
-                         std::to_string(4 * least_ns / kNsPerSec) +
+                         std::to_string(timeout->least_ns / kNsPerSec) + " to " +
+                         std::to_string(4 * timeout->least_ns / kNsPerSec) +
                          " s, if its port stays up; with the default, after 0.5 to 2 s",
                  .why = "a connection without another path stands still for that long",
-                 .fix = "unset NCCL_IB_TIMEOUT, or set BEELINE_TIMEOUT=14"};
+                 .fix = "unset " + timeout->variable + ", or set BEELINE_TIMEOUT=14"};
 }
 
 }  // namespace
 
-std::vector<Finding> check_settings(const Config& config) {
+std::vector<Finding> check_settings(const Config& config, const Environ& environ) {
   const Config usual;
   std::vector<Finding> found;
   const auto check = [&](const FolderSetting& setting) {
@@ -83,7 +79,7 @@ std::vector<Finding> check_settings(const Config& config) {
                      .subject = "ADDR_RANGE",
                      .fact = "ADDR_RANGE is not used: " + range.error().text});
   }
-  if (auto finding = check_timeout(config)) found.push_back(*std::move(finding));
+  if (auto finding = check_timeout(config, environ)) found.push_back(*std::move(finding));
   if (config.qps_per_connection > int{wire::kMaxPaths}) {
     const std::string most = std::to_string(wire::kMaxPaths);
     found.push_back({.id = "queue-pairs-cut",

@@ -14,6 +14,6 @@ namespace beeline {
 // A warning for a timeout with which a dead path is noticed late: timeout-long.
 // A note for more queue pairs than a connection can have: queue-pairs-cut. The default folders are
 // not checked, because a container may have no /dev/shm.
-std::vector<Finding> check_settings(const Config& config);
+std::vector<Finding> check_settings(const Config& config, const Environ& environ);
 
 }  // namespace beeline
