@@ -129,9 +129,10 @@ Outcome<bool> Admission::read_frame(Clients::iterator client) {
 // False: it is no challenge, or a second one.
 Outcome<bool> Admission::prove(Client& client, const std::string& challenge) {
   if (challenge.size() != kChallengeBytes || !client.exchange.of_rank_0.empty()) return false;
+  std::string random = BL_TRY(random_bytes(kChallengeBytes));
   client.exchange = {.command = expected_.command,
                      .address = proven_address(expected_.rendezvous),
-                     .of_rank_0 = BL_TRY(random_bytes(kChallengeBytes)),
+                     .of_rank_0 = std::move(random),
                      .of_other_rank = challenge};
   const std::string proof = proof_of_rank_0(listener_.token(), client.exchange);
   return client.socket.send(FrameKind::kProof, client.exchange.of_rank_0 + proof);
