@@ -77,6 +77,23 @@ TEST_CASE("meeting: a run removes its own file, not that of a later run", "[tool
   CHECK_FALSE(fs::exists(meeting.file()));
 }
 
+TEST_CASE("meeting: a file that its own user cannot read is not left behind", "[tools][meeting]") {
+  const Meeting meeting;
+  const fs::path folder = fs::path(meeting.file()).parent_path();
+  const bool is_root = ::geteuid() == 0;  // and could read it
+  if (is_root) {
+    REQUIRE(::chown(folder.c_str(), 65534, 65534) == 0);
+    REQUIRE(::seteuid(65534) == 0);
+  }
+  const mode_t before = ::umask(0400);
+  const auto listener = RendezvousListener::open(meeting.file());
+  ::umask(before);
+  if (is_root) REQUIRE(::seteuid(0) == 0);
+  REQUIRE_FALSE(listener);
+  CHECK(listener.error().text.find("cannot be opened: Permission denied") != std::string::npos);
+  CHECK(fs::is_empty(folder));
+}
+
 TEST_CASE("meeting: ranks may all connect before the first of them speaks", "[tools][meeting]") {
   const Meeting meeting;
   const Expected expected = {

@@ -259,10 +259,13 @@ Outcome<RendezvousListener> RendezvousListener::open(const std::string& rendezvo
                     "you may write",
                     rendezvous, std::strerror(wrong)));
   }
-  listener.file_ = rendezvous;
   // Some file systems change the owner, such as NFS that of a file of root. Better said here than
   // by each other rank.
-  if (const Outcome<Found> found = read_file(rendezvous); !found) return fail(found.error());
+  if (const Outcome<Found> found = read_file(rendezvous); !found) {
+    ::unlink(rendezvous.c_str());  // it contains the token, and is not known as this run's later
+    return fail(found.error());
+  }
+  listener.file_ = rendezvous;
   return listener;
 }
 
