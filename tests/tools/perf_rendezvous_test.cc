@@ -2,7 +2,9 @@
 //
 // Tests of the rendezvous of ranks: its file, its token, and the connections to rank 0.
 #include <netinet/in.h>
+#include <poll.h>
 #include <stdlib.h>  // NOLINT(modernize-deprecated-headers): mkdtemp, setenv
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -116,6 +118,48 @@ TEST_CASE("meeting: ranks may all connect before the first of them speaks", "[to
     speak(sockets[i], token, i + 1);
   }
   CHECK(members.get());
+}
+
+// The soft limit on descriptors, until this object's end.
+class DescriptorLimit {
+ public:
+  explicit DescriptorLimit(rlim_t most) {
+    REQUIRE(::getrlimit(RLIMIT_NOFILE, &before_) == 0);
+    const rlimit fewer = {.rlim_cur = most, .rlim_max = before_.rlim_max};
+    REQUIRE(::setrlimit(RLIMIT_NOFILE, &fewer) == 0);
+  }
+  DescriptorLimit(const DescriptorLimit&) = delete;
+  DescriptorLimit& operator=(const DescriptorLimit&) = delete;
+  ~DescriptorLimit() { ::setrlimit(RLIMIT_NOFILE, &before_); }
+
+ private:
+  rlimit before_{};
+};
+
+TEST_CASE("meeting: silent strangers do not take the last descriptor", "[tools][meeting]") {
+  const Meeting meeting;
+  RendezvousListener listener = opened(meeting.file());
+  std::vector<UniqueFd> strangers;
+  for (int i = 0; i < 20; ++i) strangers.push_back(dialled(meeting.file()).fd);
+  RendezvousConnection made = dialled(meeting.file());
+  FrameSocket rank(std::move(made.fd));
+  const auto next = static_cast<rlim_t>(UniqueFd(::dup(rank.fd())).get());
+  std::vector<UniqueFd> others;
+  rlim_t most = 70;
+  SECTION("of a low limit, some descriptors stay free") {}
+  SECTION("when none is left, the oldest connection is closed") {
+    most = 200;  // of which other files take most
+    while (next + others.size() + 3 < most) others.emplace_back(::dup(rank.fd()));
+  }
+  const DescriptorLimit limit(most);
+  Admission admission({.command = "perf", .rendezvous = meeting.file(), .timeout_seconds = 60},
+                      std::move(listener));
+  auto ranks = std::async(std::launch::async, [&admission] { return admission.gather(); });
+  // The oldest connection is closed before the rank speaks.
+  pollfd oldest = {.fd = strangers.front().get(), .events = POLLIN, .revents = 0};
+  CHECK(::poll(&oldest, 1, 60'000) == 1);
+  speak(rank, made.token, 1);
+  CHECK(ranks.get());
 }
 
 TEST_CASE("meeting: a proof holds for one end, one token and one exchange", "[tools][meeting]") {

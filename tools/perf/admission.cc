@@ -8,6 +8,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -25,6 +26,7 @@ namespace {
 // A hello is smaller than a kilobyte, apart from its list of sizes.
 constexpr size_t kLongestHello = size_t{64} << 10;
 constexpr size_t kFewestClients = 64;
+constexpr size_t kSpareDescriptors = 64;
 constexpr int kMostRefusalsShown = 3;
 
 std::string address_of(const sockaddr_storage& address, socklen_t length) {
@@ -44,12 +46,20 @@ void prepare(int fd, int timeout_seconds) {
 }
 
 // Beyond this number the oldest connection is closed. A rank sends its hello at once, but all ranks
-// may connect before the first hello is read.
-size_t most_clients(int ranks) { return std::max(kFewestClients, 2 * static_cast<size_t>(ranks)); }
+// may connect before the first hello is read. Some descriptors are left for other things.
+size_t most_clients(size_t ranks, size_t missing) {
+  rlimit descriptors{};
+  if (::getrlimit(RLIMIT_NOFILE, &descriptors) != 0) descriptors.rlim_cur = RLIM_INFINITY;
+  const size_t used = ranks - missing + kSpareDescriptors;
+  const size_t left = descriptors.rlim_cur > used ? descriptors.rlim_cur - used : 1;
+  return std::min(std::max(kFewestClients, 2 * ranks), left);
+}
+
+bool is_out_of_descriptors(int sys_errno) { return sys_errno == EMFILE || sys_errno == ENFILE; }
 
 // Errors of a single connection; the next one may succeed.
 bool is_error_of_one_connection(int sys_errno) {
-  return sys_errno != EMFILE && sys_errno != ENFILE && sys_errno != ENOBUFS && sys_errno != ENOMEM;
+  return !is_out_of_descriptors(sys_errno) && sys_errno != ENOBUFS && sys_errno != ENOMEM;
 }
 
 }  // namespace
@@ -103,12 +113,16 @@ Outcome<bool> Admission::accept_client() {
       ::accept4(listener_.fd(), reinterpret_cast<sockaddr*>(&address), &length, SOCK_CLOEXEC));
   if (!fd) {
     if (is_error_of_one_connection(errno)) return true;
+    if (is_out_of_descriptors(errno) && !clients_.empty()) {
+      refuse(clients_.begin());
+      return true;  // the next attempt succeeds
+    }
     return fail(fmt::format("cannot accept more ranks: {}; {} of {} are missing",
                             std::strerror(errno), missing_, expected_.ranks));
   }
   prepare(fd.get(), expected_.timeout_seconds);
   clients_.push_back({FrameSocket(std::move(fd), kLongestHello), address_of(address, length)});
-  if (clients_.size() > most_clients(expected_.ranks)) refuse(clients_.begin());
+  if (clients_.size() > most_clients(ranks_.size(), missing_)) refuse(clients_.begin());
   return true;
 }
 
