@@ -24,27 +24,31 @@ inline constexpr std::array kLaunchers = {
     Launcher{"SLURM_PROCID", "SLURM_NTASKS"},
 };
 
+// It fits an int.
 inline std::optional<std::uint32_t> launched_number(const char* variable) noexcept {
   const char* const text = std::getenv(variable);
   if (text == nullptr) return std::nullopt;
   const std::string_view digits = text;
-  std::uint32_t number = 0;
+  std::int32_t number = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
   if (error != std::errc() || end != digits.data() + digits.size()) return std::nullopt;
-  return number;
+  if (number < 0) return std::nullopt;
+  return static_cast<std::uint32_t>(number);
 }
 
 struct LaunchedAs {
-  std::optional<std::uint32_t> rank = {};   // of this process
-  std::optional<std::uint32_t> ranks = {};  // of the job, of which the same launcher has told
+  Launcher by;              // the variables that tell it
+  std::uint32_t rank = 0;   // of this process
+  std::uint32_t ranks = 0;  // of the job
 };
-inline LaunchedAs launched_as() noexcept {
+// A launcher of which only one variable is set is skipped.
+inline std::optional<LaunchedAs> launched_as() noexcept {
   for (const Launcher& launcher : kLaunchers) {
-    if (const auto rank = launched_number(launcher.rank)) {
-      return {.rank = rank, .ranks = launched_number(launcher.ranks)};
-    }
+    const auto rank = launched_number(launcher.rank);
+    const auto ranks = launched_number(launcher.ranks);
+    if (rank && ranks) return LaunchedAs{.by = launcher, .rank = *rank, .ranks = *ranks};
   }
-  return {};
+  return std::nullopt;
 }
 
 }  // namespace beeline

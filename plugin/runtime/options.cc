@@ -127,12 +127,12 @@ DeviceOptions device_options(const Config& config) {
 }
 
 StatsPage::Options stats_options(const Config& config) {
-  const LaunchedAs launched = launched_as();
+  const std::optional<LaunchedAs> launched = launched_as();
   return {.directory = config.stats_dir,
           .build = kBuild,
           .shown = config.stats,
-          .rank = launched.rank,
-          .ranks = launched.ranks};
+          .rank = launched ? std::optional(launched->rank) : std::nullopt,
+          .ranks = launched ? std::optional(launched->ranks) : std::nullopt};
 }
 
 ControlOptions control_options(const Config& config) {

@@ -55,10 +55,10 @@ Outcome<int> parse_rank(int rank) {
 // Ranks that srun, mpirun or torchrun has started may all have the same command line.
 Outcome<bool> ask_launcher(const Words& words, Options* options) {
   if (words.rank || options->rendezvous.empty()) return true;
-  const LaunchedAs launched = launched_as();
-  if (!launched.rank || !launched.ranks) return true;
-  options->rank = static_cast<int>(*launched.rank);
-  options->ranks = static_cast<int>(*launched.ranks);
+  const std::optional<LaunchedAs> launched = launched_as();
+  if (!launched) return true;
+  options->rank = static_cast<int>(launched->rank);
+  options->ranks = static_cast<int>(launched->ranks);
   if (words.ranks.value_or(options->ranks) == options->ranks) return true;
   return fail(fmt::format("--ranks {}: the launcher has started {}; omit it, or name --rank",
                           *words.ranks, options->ranks));

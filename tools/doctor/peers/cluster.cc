@@ -4,10 +4,8 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 
-#include <charconv>
 #include <csignal>
-#include <cstdlib>
-#include <cstring>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -23,15 +21,6 @@ namespace {
 
 constexpr int kGatherSeconds = 60;
 
-std::optional<int> number_in(const char* variable) {
-  const char* const text = std::getenv(variable);
-  if (text == nullptr) return std::nullopt;
-  int number = 0;
-  const char* const end = text + std::strlen(text);
-  const auto [at, error] = std::from_chars(text, end, number);
-  return error == std::errc() && at == end ? std::optional(number) : std::nullopt;
-}
-
 LineStream stream_over(perf::FrameSocket& socket) {
   std::string unread;
   UniqueFd in = socket.release(&unread);
@@ -42,21 +31,19 @@ LineStream stream_over(perf::FrameSocket& socket) {
 }  // namespace
 
 Outcome<Place> place_of_this_process() {
-  for (const Launcher& launcher : kLaunchers) {
-    const std::optional<int> rank = number_in(launcher.rank);
-    const std::optional<int> ranks = number_in(launcher.ranks);
-    if (!rank || !ranks) continue;
-    if (*ranks < 2 || *rank < 0 || *rank >= *ranks) {
-      return fail(
-          fmt::format("{}={} and {}={}: --cluster needs two processes or more, on different "
-                      "hosts",
-                      launcher.rank, *rank, launcher.ranks, *ranks));
-    }
-    return Place{.rank = *rank, .ranks = *ranks};
+  const std::optional<LaunchedAs> launched = launched_as();
+  if (!launched) {
+    return fail(
+        "--cluster: this process was not started by srun, mpirun or torchrun: neither RANK and "
+        "WORLD_SIZE nor the variables of Open MPI, PMI or Slurm are set. Use --hostfile instead");
   }
-  return fail(
-      "--cluster: this process was not started by srun, mpirun or torchrun: neither RANK and "
-      "WORLD_SIZE nor the variables of Open MPI, PMI or Slurm are set. Use --hostfile instead");
+  const auto& [by, rank, ranks] = *launched;
+  if (ranks < 2 || rank >= ranks) {
+    return fail(
+        fmt::format("{}={} and {}={}: --cluster needs two processes or more, on different hosts",
+                    by.rank, rank, by.ranks, ranks));
+  }
+  return Place{.rank = static_cast<int>(rank), .ranks = static_cast<int>(ranks)};
 }
 
 Outcome<std::vector<Peer>> gather_cluster(const std::string& rendezvous, const Place& place) {
