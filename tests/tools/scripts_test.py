@@ -53,6 +53,7 @@ class Scripts(unittest.TestCase):
             self.assertRegex(said, "^building: .* so far")
             while said != "ready\n":  # the first line may be earlier than the build
                 said = script.stdout.readline()
+                self.assertTrue(said, "the script has ended before the build")
             os.killpg(script.pid, signal.SIGINT)
             rest, _ = script.communicate(timeout=LIMIT_S)
         self.assertEqual(rest.splitlines()[-1:], ["stopped; the same command continues"], rest)
