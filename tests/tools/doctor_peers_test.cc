@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include <array>
@@ -270,6 +271,11 @@ TEST_CASE("doctor, peers: a line arrives whole, however it was written", "[tools
   CHECK(*b.receive(now_ns() + kNsPerSec) == "first");
   CHECK(b.is_readable());
   CHECK(*b.receive(now_ns() + kNsPerSec) == "second");
+  REQUIRE(a.send(std::string(1000, 'x')));
+  const Outcome<std::string> longer = b.receive(now_ns() + kNsPerSec, 999);
+  REQUIRE_FALSE(longer);
+  CHECK(longer.error().text == "sends a line that is too long");
+  CHECK(b.receive(now_ns() + kNsPerSec)->size() == 1000);
   const Outcome<std::string> none = b.receive(now_ns() + kNsPerMs);
   REQUIRE_FALSE(none);
   CHECK(none.error().text == "does not answer");
@@ -277,6 +283,24 @@ TEST_CASE("doctor, peers: a line arrives whole, however it was written", "[tools
   const Outcome<std::string> ended = b.receive(now_ns() + kNsPerSec);
   REQUIRE_FALSE(ended);
   CHECK(ended.error().text == "has ended");
+}
+
+// In kilobytes.
+long most_memory_so_far() {
+  rusage used{};
+  REQUIRE(::getrusage(RUSAGE_SELF, &used) == 0);
+  return used.ru_maxrss;
+}
+
+TEST_CASE("doctor, peers: deeply nested lists of another host take little memory", "[tools]") {
+  constexpr std::size_t kDepth = 2'000'000;  // of which each takes 80 bytes if it is kept
+  const std::string deep = std::string(kDepth, '[') + std::string(kDepth, ']');
+  const std::string line = R"({"text": "a handle", "more": )" + deep + "}";
+  const long before = most_memory_so_far();
+  const Outcome<std::string> read = decode_text(line);
+  CHECK(most_memory_so_far() - before < 100'000);
+  REQUIRE(read);
+  CHECK(*read == "a handle");
 }
 
 TEST_CASE("doctor, peers: messages keep their contents, and a refusal its reason", "[tools]") {

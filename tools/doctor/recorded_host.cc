@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "common/base/whole_file.h"
+#include "tools/cli/shallow_json.h"
 #include "tools/doctor/record.h"
 
 namespace beeline::doctor {
@@ -153,10 +154,7 @@ class Unpacker {
 Outcome<RecordedHost> unpack_file(const std::string& path) {
   const std::string text = BL_TRY(read_whole_file(path));
   // Deeper ones than an Unpacker takes are not made at all: each level takes 80 bytes of memory.
-  const auto is_shallow = [](int depth, Json::parse_event_t /*event*/, const Json& /*value*/) {
-    return depth <= kMostDeep + 2;
-  };
-  const Json document = Json::parse(text, is_shallow, false);
+  const Json document = Json::parse(text, tools::AtMostDeep{kMostDeep + 2}, false);
   if (!document.is_object()) {
     return fail(
         fmt::format("{}: it is no record of a host; make one with beeline doctor "

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "common/base/whole_file.h"
+#include "tools/cli/shallow_json.h"
 #include "tools/hang/words.h"
 
 namespace beeline::hang {
@@ -171,11 +172,8 @@ std::string snapshot_of(const pages::Processes& processes, std::int64_t now_ns) 
 
 Outcome<pages::Processes> read_snapshot(const std::string& path, std::int64_t now_ns) {
   const std::string text = BL_TRY(read_whole_file(path, kMostSnapshotBytes));
-  const auto is_shallow = [](int depth, Json::parse_event_t /*event*/, const Json& /*value*/) {
-    return depth <= kMostDeep;
-  };
   try {
-    const Json document = Json::parse(text, is_shallow);
+    const Json document = Json::parse(text, tools::AtMostDeep{kMostDeep});
     if (document.at("kind") != kKind || document.at("version") != kSnapshotVersion) {
       throw std::runtime_error("another kind of file, or another version");
     }

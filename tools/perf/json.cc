@@ -3,6 +3,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tools/cli/shallow_json.h"
+
 namespace beeline::perf {
 namespace {
 
@@ -130,10 +132,8 @@ Row row_of_json(const json& all) {
 // Exceptions of nlohmann-json are caught only here. The text may come from an unknown process.
 template <class Message>
 std::optional<Message> decode(Message (*read)(const json&), const std::string& body) {
-  // Deeply nested lists would exhaust the stack of recursive code.
-  const auto is_shallow = [](int depth, json::parse_event_t, const json&) { return depth <= 8; };
   try {
-    return read(json::parse(body, is_shallow));
+    return read(json::parse(body, tools::AtMostDeep()));
   } catch (const json::exception&) {
     return std::nullopt;
   }

@@ -14,8 +14,6 @@
 namespace beeline::doctor {
 namespace {
 
-// A report of a host with many devices has some 100 KB.
-constexpr std::size_t kLongestLine = std::size_t{64} << 20;
 constexpr std::int64_t kLongestWaitMs = 3'600'000;
 constexpr const char* kEnded = "has ended";
 
@@ -38,7 +36,7 @@ Outcome<void> LineStream::send(const std::string& line) {
 }
 
 // False: nothing came within the time.
-Outcome<bool> LineStream::read_some(int timeout_ms) {
+Outcome<bool> LineStream::read_some(int timeout_ms, std::size_t longest) {
   pollfd waiting = {.fd = in_.get(), .events = POLLIN, .revents = 0};
   if (::poll(&waiting, 1, timeout_ms) <= 0) return false;
   std::array<char, 65536> part;  // NOLINT: written before it is read
@@ -47,11 +45,11 @@ Outcome<bool> LineStream::read_some(int timeout_ms) {
   if (n < 0) return fail(failure_text(errno));
   if (n == 0) return fail(kEnded);
   text_.append(part.data(), static_cast<std::size_t>(n));
-  if (text_.size() > kLongestLine) return fail("gives an answer that is too long");
+  if (text_.size() > longest) return fail("sends a line that is too long");
   return true;
 }
 
-Outcome<std::string> LineStream::receive(std::int64_t deadline_ns) {
+Outcome<std::string> LineStream::receive(std::int64_t deadline_ns, std::size_t longest) {
   for (;;) {
     if (const std::size_t end = text_.find('\n'); end != std::string::npos) {
       std::string line = text_.substr(0, end);
@@ -60,7 +58,7 @@ Outcome<std::string> LineStream::receive(std::int64_t deadline_ns) {
     }
     const std::int64_t left_ms = (deadline_ns - now_ns()) / kNsPerMs;
     if (left_ms < 0) return fail("does not answer");
-    BL_TRY(read_some(static_cast<int>(std::min(left_ms, kLongestWaitMs)) + 1));
+    BL_TRY(read_some(static_cast<int>(std::min(left_ms, kLongestWaitMs)) + 1, longest));
   }
 }
 

@@ -3,6 +3,7 @@
 // Lines of text between two doctors, over a pair of pipes or a socket.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -20,15 +21,19 @@ class LineStream {
 
   // `line` has no line break.
   Outcome<void> send(const std::string& line);
-  // Waits for a whole line, until the deadline at the latest.
-  Outcome<std::string> receive(std::int64_t deadline_ns);
+  // Waits for a whole line, until the deadline at the latest. `longest` bounds the bytes that are
+  // read before.
+  Outcome<std::string> receive(std::int64_t deadline_ns, std::size_t longest = kLongestAnswer);
   // Whether receive() would return at once, with a line or with an error.
   bool is_readable();
   // For poll(). receive() may return although there is nothing to read, if is_readable() says so.
   int fd() const noexcept { return in_.get(); }
 
  private:
-  Outcome<bool> read_some(int timeout_ms);
+  // A report of a host with many devices has some 100 KB.
+  static constexpr std::size_t kLongestAnswer = std::size_t{64} << 20;
+
+  Outcome<bool> read_some(int timeout_ms, std::size_t longest);
 
   UniqueFd in_;
   UniqueFd out_;

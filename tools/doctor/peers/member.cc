@@ -24,6 +24,8 @@ namespace beeline::doctor {
 namespace {
 
 constexpr std::int64_t kForever = INT64_MAX / 2;
+// The handle, in hexadecimal digits, is the most of it.
+constexpr std::size_t kLongestRequest = std::size_t{256} << 10;
 
 Examined examine(const Request& request) {
   const Environ environ = Environ::of_process();
@@ -47,7 +49,7 @@ class Member {
 
   // False: this was the last request.
   bool answer(const std::string& line);
-  Outcome<std::string> next() { return stream_.receive(kForever); }
+  Outcome<std::string> next() { return stream_.receive(kForever, kLongestRequest); }
 
  private:
   Outcome<std::string> answer_to(const Request& request);

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "plugin/checks/kinds.h"
+#include "tools/cli/shallow_json.h"
 #include "topology/render/utf8.h"
 
 namespace beeline::doctor {
@@ -23,7 +24,7 @@ std::string line_of(const Json& document) {
 template <class Read>
 auto decoded(const std::string& line, Read&& read) -> Outcome<decltype(read(Json()))> {
   try {
-    const Json document = Json::parse(line);
+    const Json document = Json::parse(line, tools::AtMostDeep());
     // Without line breaks, with which a host could add lines of its own to an error.
     if (document.contains(kRefusal)) {
       return fail(topology::printable(document[kRefusal].get<std::string>()));
