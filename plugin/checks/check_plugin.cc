@@ -68,11 +68,14 @@ void check_plugin(const Host& host, Findings& found) {
   }
   const std::string text(host.environ.get("NCCL_NET_PLUGIN").value_or(std::string_view()));
   std::string errors;
+  std::string errors_of_others;
   if (host.plugins) {
     for (const PluginTry& one : host.plugins->tries) {
       if (lower(one.net) == kOurs) return check_loaded(one, *host.plugins, found);
       if (is_ours(one.name)) {
         append_item(errors, one.error.empty() ? one.file + " is another plugin" : one.error, "; ");
+      } else if (!text.empty() && !one.error.empty()) {
+        append_item(errors_of_others, one.error, "; ");
       }
     }
   } else if (is_ours(text)) {
@@ -95,6 +98,7 @@ void check_plugin(const Host& host, Findings& found) {
   if (const std::string owner = owner_of(text); !owner.empty()) {
     seen.fact += ": your container or site sets it, to another plugin (" + owner + ")";
   }
+  if (!errors_of_others.empty()) seen.fact += ": " + errors_of_others;
   if (is_required) {
     seen.fact +=
         ", but NCCL_NET=" + std::string(*net) + " asks for Beeline: the job will not start";

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`beeline doctor` on the live host of a fabric: the plugin that NCCL would load, and `--record`: a record has the findings of its host, and no addresses unless they are wanted.
 
-Usage: record_test.py BEELINE SOFTNIC PLUGIN"""
+Usage: record_test.py BEELINE SOFTNIC PLUGIN BAD_PLUGIN"""
 
 import json
 import os
@@ -160,6 +160,17 @@ class LoadedPlugin(OnFabric):
         copy.write_bytes(b"no library")
         self.assertEqual({(id_, severity) for id_, severity, _ in self.found(**folder)}, {("plugin-not-found", "failure")})
 
+    def test_a_plugin_whose_constructor_does_not_return(self):
+        for end, words in (("abort", "died of signal 6 (Aborted)"), ("exit", "ended its process with status 3"),
+                           ("hang", "did not return within 10 s")):
+            with self.subTest(end=end):
+                report = json.loads(self.run_on(
+                    "dgx-8rail", '"$1" doctor --seconds 0 --record "$2" && "$1" doctor --seconds 0 --json',
+                    self.file, NCCL_NET_PLUGIN=str(BAD_PLUGIN), BAD_PLUGIN=end))
+                [finding] = [finding for finding in report["findings"] if finding["id"] == "plugin-not-named"]
+                self.assertIn(f"cannot load the plugin {BAD_PLUGIN}: it {words}", finding["fact"])
+                self.assertIn(words, json.loads(self.file.read_text())["plugins"])
+
     def test_a_record_has_the_plugin_that_a_file_of_nccl_names(self):
         conf = self.file.with_name("nccl.conf")
         conf.write_text("NCCL_NET_PLUGIN=beeline\n")
@@ -180,5 +191,5 @@ class LoadedPlugin(OnFabric):
 
 if __name__ == "__main__":
     BEELINE, SOFTNIC = sys.argv[1:3]
-    PLUGIN = pathlib.Path(sys.argv[3]).resolve()
+    PLUGIN, BAD_PLUGIN = (pathlib.Path(argument).resolve() for argument in sys.argv[3:5])
     unittest.main(argv=sys.argv[:1])
