@@ -391,7 +391,7 @@ constexpr std::array kTable = {
          .area = kSettings,
          .severity = kNote,
          .title = "NCCL_NET_PLUGIN does not name Beeline here",
-         .why = "without it, NCCL loads another plugin or none",
+         .why = "unless the variable names Beeline, NCCL loads another plugin or none",
          .fix = "set it for all ranks of the job",
          .command = "export NCCL_NET_PLUGIN=beeline"},
     Kind{.id = "plugin-not-found",
@@ -458,8 +458,9 @@ constexpr std::array kTable = {
          .area = kSettings,
          .severity = kNote,
          .title = "NCCL's one-sided transfers (GIN, RMA) are set up",
-         .why = "NCCL moves them with its own code and not with Beeline: without its recovery, and "
-                "unseen by beeline top and hang. Send, receive and collectives use Beeline",
+         .why =
+             "NCCL moves one-sided transfers with its own code: Beeline's recovery does not apply, "
+             "and beeline top and hang do not show them. Send, receive and collectives use Beeline",
          .fix = "",
          .command = ""},
     Kind{.id = "gdr-level-number",
