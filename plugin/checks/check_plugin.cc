@@ -5,6 +5,7 @@
 
 #include "plugin/checks/all_checks.h"
 #include "plugin/checks/words.h"
+#include "plugin/config/nearest.h"
 
 namespace beeline::checks {
 namespace {
@@ -69,9 +70,11 @@ void check_plugin(const Host& host, Findings& found) {
   const std::string text(host.environ.get("NCCL_NET_PLUGIN").value_or(std::string_view()));
   std::string errors;
   std::string errors_of_others;
+  bool is_any_loaded = false;
   if (host.plugins) {
     for (const PluginTry& one : host.plugins->tries) {
       if (lower(one.net) == kOurs) return check_loaded(one, *host.plugins, found);
+      is_any_loaded |= !one.net.empty();
       if (is_ours(one.name)) {
         append_item(errors, one.error.empty() ? one.file + " is another plugin" : one.error, "; ");
       } else if (!text.empty() && !one.error.empty()) {
@@ -98,7 +101,11 @@ void check_plugin(const Host& host, Findings& found) {
   if (const std::string owner = owner_of(text); !owner.empty()) {
     seen.fact += ": your container or site sets it, to another plugin (" + owner + ")";
   }
-  if (!errors_of_others.empty()) seen.fact += ": " + errors_of_others;
+  if (!errors_of_others.empty()) {
+    seen.fact += ": " + errors_of_others;
+    if (!nearest(text, {kOurs}).empty()) seen.fact += "; did you mean " + std::string(kOurs) + "?";
+    if (!is_any_loaded) seen.severity = Severity::kWarning;
+  }
   if (is_required) {
     seen.fact +=
         ", but NCCL_NET=" + std::string(*net) + " asks for Beeline: the job will not start";

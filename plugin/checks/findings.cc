@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "plugin/checks/kinds.h"
+#include "plugin/checks/words.h"
 
 namespace beeline::checks {
 namespace {
@@ -14,12 +15,6 @@ const Kind& kind_of(std::string_view id) {
   const Kind* const kind = find_kind(id);
   if (kind == nullptr) throw std::logic_error("no kind of finding: " + std::string(id));
   return *kind;
-}
-
-bool is_literal(std::string_view value) noexcept {
-  constexpr std::string_view kPlain =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.,:/=^@+-";
-  return !value.empty() && value.find_first_not_of(kPlain) == std::string_view::npos;
 }
 
 // Whether a place is left. "${" belongs to the shell.
@@ -36,7 +31,7 @@ std::optional<std::string> filled(std::string_view command, Values values) {
   for (const auto& [name, value] : values) {
     const std::string place = "{" + std::string(name) + "}";
     for (auto at = text.find(place); at != std::string::npos; at = text.find(place, at)) {
-      if (!is_literal(value)) return std::nullopt;
+      if (value.empty() || !is_literal_in_shells(value)) return std::nullopt;
       text.replace(at, place.size(), value);
       at += value.size();
     }

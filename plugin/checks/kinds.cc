@@ -403,7 +403,8 @@ constexpr std::array kTable = {
              "set it for all ranks of the job, as beeline env prints it: the loader must find the "
              "file (ldconfig -p, LD_LIBRARY_PATH), and libraries that it needs. sudo removes "
              "LD_LIBRARY_PATH: call the doctor as the user of the job",
-         .command = "export LD_LIBRARY_PATH={folder}${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"},
+         .command = "export NCCL_NET_PLUGIN=beeline "
+                    "LD_LIBRARY_PATH={folder}${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"},
     Kind{.id = "plugin-other-file",
          .area = kSettings,
          .severity = kNote,

@@ -13,6 +13,9 @@ namespace beeline::checks {
 // The parts between separators, without empty ones.
 std::vector<std::string> split(std::string_view text, std::string_view separators = " \t");
 
+// Whether shells leave the text alone, without quotes and however many of them read it.
+bool is_literal_in_shells(std::string_view text) noexcept;
+
 inline void append_item(std::string& list, std::string_view item,
                         std::string_view separator = ", ") {
   if (!list.empty()) list += separator;

@@ -770,7 +770,7 @@ def plugin_not_named(host):
 
 def plugins(host, *lines, **variables):
     """What the loader has found, with these variables."""
-    host.tree["plugins"] = "".join(line + "\n" for line in ("own /opt/beeline/lib", *lines))
+    host.tree["plugins"] = "".join(line + "\n" for line in ("own /opt/beeline-0.2.0~dev/lib", *lines))
     host.tree["environment"] = "".join(f"{name}={value}\n" for name, value in variables.items())
 
 
@@ -802,7 +802,7 @@ def plugin_that_the_loader_does_not_find(host):
 @case()
 def plugin_that_the_loader_does_not_find_in_a_record_without_folders(host):
     plugin_that_the_loader_does_not_find(host)
-    host.tree["plugins"] = host.tree["plugins"].replace("/opt/beeline/lib", "REPLACED")
+    host.tree["plugins"] = host.tree["plugins"].replace("/opt/beeline-0.2.0~dev/lib", "REPLACED")
     return [("plugin-not-found", FAILURE, "NCCL_NET_PLUGIN")]
 
 

@@ -99,7 +99,7 @@ class Doctor(unittest.TestCase):
                 ("job_that_needs_a_plugin_that_is_not_named", "plugin-not-named", "the job will not start",
                  "export NCCL_NET_PLUGIN=beeline"),
                 ("plugin_that_the_loader_does_not_find", "plugin-not-found", "cannot open shared object file",
-                 "export LD_LIBRARY_PATH=/opt/beeline/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"),
+                 "export NCCL_NET_PLUGIN=beeline LD_LIBRARY_PATH=/opt/beeline-0.2.0~dev/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"),
                 ("plugin_that_the_loader_does_not_find_in_a_record_without_folders", "plugin-not-found", "cannot open", ""),
                 ("healthy: HGX, RoCE, in-band Ethernet", "nic-for-other-traffic", "ens0f0 (mlx5_8 port 1) is 1500",
                  "export NCCL_IB_HCA='^=mlx5_8'"),

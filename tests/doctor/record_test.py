@@ -136,7 +136,7 @@ class LoadedPlugin(OnFabric):
         return {(f["id"], f["severity"], f["command"]) for f in report["findings"] if f["id"].startswith("plugin-")}
 
     def test_a_plugin_that_the_loader_does_not_find(self):
-        command = f"export LD_LIBRARY_PATH={PLUGIN.parent}${{LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}}"
+        command = f"export NCCL_NET_PLUGIN=beeline LD_LIBRARY_PATH={PLUGIN.parent}${{LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}}"
         self.assertEqual(self.found(NCCL_NET_PLUGIN="beeline"), {("plugin-not-found", "failure", command)})
         self.assertEqual(self.found(NCCL_NET_PLUGIN="beeline", LD_LIBRARY_PATH=str(self.file.parent)),
                          {("plugin-not-found", "failure", command)})
@@ -148,7 +148,8 @@ class LoadedPlugin(OnFabric):
         name = "export NCCL_NET_PLUGIN=beeline"
         self.assertEqual(self.found(NCCL_NET_PLUGIN="beelin", NCCL_NET="Beeline"), {("plugin-not-named", "failure", name)})
         self.assertEqual(self.found(NCCL_NET="Beeline"), {("plugin-not-named", "failure", name)})
-        self.assertEqual(self.found(NCCL_NET_PLUGIN="beelin"), {("plugin-not-named", "note", name)})
+        self.assertEqual(self.found(NCCL_NET_PLUGIN="beelin"), {("plugin-not-named", "warning", name)})
+        self.assertEqual({row[:2] for row in self.found(NCCL_NET_PLUGIN="Beeline")}, {("plugin-not-found", "failure")})
 
     def test_a_library_that_is_not_the_installed_plugin(self):
         copy = self.file.with_name(PLUGIN.name)
@@ -165,7 +166,7 @@ class LoadedPlugin(OnFabric):
                            ("hang", "did not return within 10 s")):
             with self.subTest(end=end):
                 report = json.loads(self.run_on(
-                    "dgx-8rail", '"$1" doctor --seconds 0 --record "$2" && "$1" doctor --seconds 0 --json',
+                    "dgx-8rail", '"$1" doctor --seconds 0 --record "$2" && "$1" doctor --seconds 0 --json; true',
                     self.file, NCCL_NET_PLUGIN=str(BAD_PLUGIN), BAD_PLUGIN=end))
                 [finding] = [finding for finding in report["findings"] if finding["id"] == "plugin-not-named"]
                 self.assertIn(f"cannot load the plugin {BAD_PLUGIN}: it {words}", finding["fact"])

@@ -16,7 +16,7 @@
 #include <string_view>
 
 #include "common/base/whole_file.h"
-#include "plugin/checks/host.h"
+#include "plugin/checks/words.h"
 #include "topology/render/utf8.h"
 
 namespace beeline::doctor {
@@ -53,15 +53,9 @@ bool is_host_name(const std::string& name) {
          name.find_first_not_of(kAllowed) == std::string::npos;
 }
 
-// Shells leave these characters alone, however many of them read the command: ssh has it read once
-// more on the other host, and other launchers do not. So no quoting would be right for all values.
-bool is_literal(std::string_view text) {
-  constexpr std::string_view kLiteral =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.,:/=@%+^";
-  return text.find_first_not_of(kLiteral) == std::string_view::npos;
-}
-
-// "env NAME=VALUE ... ", with the variables of this process that the other hosts should have.
+// "env NAME=VALUE ... ", with the variables of this process that the other hosts should have. ssh
+// has the command read by one shell more than other launchers, so no quoting would be right for all
+// values.
 std::string variables_for_hosts() {
   const Environ environ = Environ::of_process();
   std::string words;
@@ -70,7 +64,7 @@ std::string variables_for_hosts() {
     const bool is_wanted =
         (name.starts_with("NCCL_") || name.starts_with("BEELINE_")) && name != "BEELINE_SYSFS_ROOT";
     if (!is_wanted) continue;
-    if (is_literal(name) && is_literal(value)) {
+    if (checks::is_literal_in_shells(name) && checks::is_literal_in_shells(value)) {
       words += fmt::format("{}={} ", name, value);
       continue;
     }
