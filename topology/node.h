@@ -151,7 +151,7 @@ struct Node {
       kNoNode;  // of a virtual function (SR-IOV): the function it belongs to
   std::vector<OsDevice> os_devices = {};
   std::vector<NicPort> nic_ports = {};  // of an RDMA NIC; empty: unknown, treated as one port
-  // Of an RDMA NIC: its place among those of a file for NCCL_TOPO_FILE, in whose order NCCL gives
+  // An RDMA NIC's place among those of a file for NCCL_TOPO_FILE, in whose order NCCL gives
   // equally good NICs to GPUs; -1: there is no such file.
   int place_in_file = -1;
   std::string bond = {};  // the bonding interface it is a member of; "": none

@@ -23,7 +23,7 @@ struct Group {
   std::vector<const RdmaDevice*> devices = {};
   std::set<std::string> cards = {};
   bool is_active = false;  // at least one of the ports
-  // Of the active ports: the rate that the kernel reports for a port that is down says nothing.
+  // Active ports only: the rate that the kernel reports for a port that is down says nothing.
   std::uint32_t fastest_mbps = 0;
   std::uint64_t mbps() const { return fastest_mbps * std::uint64_t{devices.size()}; }
 };

@@ -13,11 +13,11 @@
 
 namespace beeline::checks {
 
-// The names of the rails. A NIC is none if others of another model have more than twice the
+// The names of the rails. A NIC is no rail if others of another model have more than twice the
 // bandwidth together, or if each GPU has a nearer NIC. Without GPUs, or where the PCI tree is
 // hidden, only the bandwidth counts.
 //
-// That of a model without an active port is unknown. Its NICs are rails if one of them is on a
+// The bandwidth of a model without an active port is unknown. Its NICs are rails if one is on a
 // GPU's side of the processor, where no NIC is active, or if their cards, as fast as the fastest
 // port of the host, would have more bandwidth than the others.
 std::set<std::string> rails_of(const Host& host);

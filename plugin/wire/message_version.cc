@@ -6,7 +6,7 @@
 namespace beeline::wire {
 namespace {
 
-// What a person knows the peer's build by: " (Beeline 0.1)", or nothing.
+// A name for the builds that speak these versions, such as " (Beeline 0.1)", or nothing.
 std::string name_of(VersionRange theirs) {
   if (theirs.least > kOurVersions.most) return " (a newer Beeline)";
   return theirs.most == 1 ? " (Beeline 0.1)" : "";

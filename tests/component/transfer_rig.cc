@@ -31,7 +31,7 @@ std::uint8_t gid_index(const Device& device) {
   throw MustError("the device has no RoCE v2 address");
 }
 
-// Of a connection manager that does nothing.
+// The part of a connection manager that does nothing.
 verbs::CmId idle_cm_id() {
   static const verbs::CmApi api = [] {
     verbs::CmApi made;

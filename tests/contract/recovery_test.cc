@@ -351,7 +351,7 @@ TEST_CASE("recovery: a connection without any path ends after BEELINE_GIVE_UP_AF
       {{"down", "its port is DOWN"}, {"blackhole", "attempts to connect it again: "}}));
   CAPTURE(target, fault);
   const UndoneFaults undone(target);
-  // Of a port that seems to be well, the sender tells the attempts.
+  // If the port is up, the sender's log lists the attempts.
   const auto prepare = [fault = fault](Peer& peer) {
     want_recovery(peer);
     unsetenv("BEELINE_RAILS");

@@ -25,8 +25,8 @@ bool copy_from(int file, std::size_t offset, T& to) noexcept {
          static_cast<ssize_t>(sizeof to);
 }
 
-// Of one slot, one after the other. A number that is the same in the first and in the third was so
-// when the second was made. Without the events, only `generation` is copied three times.
+// Three copies of a slot, made in this order. A number that is equal in the first and the third
+// copy was valid in the second. Without the events, only `generation` is copied three times.
 struct Copies {
   beeline_stats_slot first;
   beeline_stats_slot second;

@@ -43,7 +43,7 @@ Life life_from(std::string_view state) {
   }
 }
 
-// Of the four numbers of the line "Uid".
+// The second of the four numbers of the line "Uid".
 std::optional<uid_t> effective_user(std::string_view users) {
   users.remove_prefix(std::min(users.find('\t') + 1, users.size()));
   uid_t user = 0;

@@ -27,7 +27,7 @@ enum class Life : std::uint8_t {
   kEnded,
 };
 
-// Of the pages of one user at most so many slots are read, so that no user can fill the memory of
+// So many slots of the pages of one user are read at most, so that no user can fill the memory of
 // another one's command.
 inline constexpr std::size_t kMostSlotsOfUser = std::size_t{64} * BEELINE_STATS_MOST_SLOTS;
 

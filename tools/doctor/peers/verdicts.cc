@@ -65,7 +65,7 @@ double gbytes_of(int mbps) { return mbps / 8e3; }
 bool is_card(const Survey& survey, const RailOfHost& rail) {
   const SurveyedHost& host = survey.hosts[rail.host];
   const std::string& name = host.rails.rails[rail.rail].name;
-  // Of the device, without the number of a port.
+  // The finding is about the device, so its subject has no number of a port.
   const std::string device = name.substr(0, name.find(':'));
   const auto has = [&](const std::string& fact, auto&& accepts) {
     return std::ranges::any_of(host.examined.card, [&](const auto& row) {
