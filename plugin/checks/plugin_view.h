@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What happens if NCCL loads its plugins on this host. A program that can load plugins finds it
-// out; a record keeps it, since to load a plugin runs its code.
+// The result of loading the plugins that NCCL would load on this host. Loading a plugin runs its
+// code, so only the doctor of the host itself does it, and a record keeps the result.
 #pragma once
 
 #include <optional>
