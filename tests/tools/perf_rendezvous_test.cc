@@ -140,6 +140,7 @@ TEST_CASE("meeting: silent strangers do not take the last descriptor", "[tools][
   const Meeting meeting;
   RendezvousListener listener = opened(meeting.file());
   std::vector<UniqueFd> strangers;
+  strangers.reserve(20);
   for (int i = 0; i < 20; ++i) strangers.push_back(dialled(meeting.file()).fd);
   RendezvousConnection made = dialled(meeting.file());
   FrameSocket rank(std::move(made.fd));
@@ -216,7 +217,7 @@ TEST_CASE("meeting: a file that another user could have written does not count",
   const auto good = dial(meeting.file(), now_ns() + 60 * kNsPerSec);
   REQUIRE_FALSE(good);
   CHECK(good.error().text.find("cannot reach rank 0 at 127.0.0.1:1") == 0);
-  for (const mode_t mode : {0640, 0620, 0604, 0602, 0644}) {
+  for (const mode_t mode : {0640U, 0620U, 0604U, 0602U, 0644U}) {
     REQUIRE(::chmod(meeting.file().c_str(), mode) == 0);
     CHECK(refusal_of(meeting.file()).find("is open to other users") != std::string::npos);
   }
