@@ -74,7 +74,7 @@ Outcome<Trial> Trial::prepare(const Device& device, gpu::Memory& memory, const M
   auto cq = verbs::create_cq(device.api(), device.context->raw(), 4);
   if (!cq) return fail(text_of("a completion queue", cq.error()));
   trial.cq_ = *std::move(cq);
-  auto host = ControlBlock::create(2 * kCompared);  // data sent and data received
+  auto host = ControlBlock::create(std::size_t{2} * kCompared);  // data sent and data received
   if (!host) return fail(text_of("host memory", host.error()));
   trial.host_ = *std::move(host);
   if (auto attached = trial.host_.attach(device.api(), *pd); !attached) {

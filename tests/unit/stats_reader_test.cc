@@ -87,7 +87,7 @@ TEST_CASE("reader: slots beyond the end of the file are refused", "[unit][stats]
 }
 
 TEST_CASE("reader: more slots than the plugin makes are refused", "[unit][stats]") {
-  const std::uint32_t more = GENERATE(0, 1);
+  const std::uint32_t more = GENERATE(0U, 1U);
   const DamagedPage page;
   page.overwrite(offsetof(beeline_stats_header, slot_count), BEELINE_STATS_MOST_SLOTS + more);
   page.resize(stats_page_bytes(BEELINE_STATS_MOST_SLOTS + more));
@@ -243,7 +243,7 @@ TEST_CASE("pages: the remarks name the owners and say what to do", "[unit][stats
 
 TEST_CASE("pages: a page in the making is none yet", "[unit][stats]") {
   const DamagedPage page;
-  const std::uint64_t magic = GENERATE(0, 1);
+  const std::uint64_t magic = GENERATE(0UL, 1UL);
   page.overwrite(offsetof(beeline_stats_header, magic), magic);
   const Visited visited = visit(page.dir().path());
   CHECK(visited.pids.empty());
