@@ -90,14 +90,14 @@ void LinkTable::on_given_up(std::uint32_t ours) {
   if (found->second.is_closed) entries_.erase(found);
 }
 
-bool LinkTable::answer_for(std::uint32_t ours, Outbox& outbox) const {
+bool LinkTable::answer_for(std::uint32_t ours, MessageSink& outbox) const {
   const auto found = entries_.find(ours);
   if (found == entries_.end()) return false;
   if (found->second.is_closed) outbox.send(wire::encode(found->second.goodbye));
   return true;
 }
 
-void LinkTable::say_again(Outbox& outbox) const {
+void LinkTable::say_again(MessageSink& outbox) const {
   for (const auto& [ours, entry] : entries_) {
     if (entry.ready) outbox.send(wire::encode(*entry.ready));
     const std::shared_ptr<CommLink> link = entry.link.lock();
@@ -106,7 +106,7 @@ void LinkTable::say_again(Outbox& outbox) const {
   }
 }
 
-void LinkTable::say_closed(std::uint32_t ours, Outbox& outbox) const {
+void LinkTable::say_closed(std::uint32_t ours, MessageSink& outbox) const {
   const wire::Goodbye& goodbye = entries_.at(ours).goodbye;
   outbox.send(wire::encode(goodbye));
   outbox.send(wire::encode(wire::StillOpen{.comm = goodbye.comm, .our_comm = ours}));

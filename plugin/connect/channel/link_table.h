@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "plugin/connect/comm/comm_link.h"
-#include "plugin/connect/socket/outbox.h"
+#include "plugin/connect/socket/message_sink.h"
 #include "plugin/wire/message.h"
 
 namespace beeline {
@@ -55,11 +55,11 @@ class LinkTable {
   // The peer's end is no more, without a goodbye.
   void on_given_up(std::uint32_t ours);
   // Says GOODBYE if the comm is closed. Returns false if there is no such entry.
-  bool answer_for(std::uint32_t ours, Outbox& outbox) const;
+  bool answer_for(std::uint32_t ours, MessageSink& outbox) const;
   // Tells the peer how each comm stands, and asks the same.
-  void say_again(Outbox& outbox) const;
+  void say_again(MessageSink& outbox) const;
   // The same for an entry that is closed.
-  void say_closed(std::uint32_t ours, Outbox& outbox) const;
+  void say_closed(std::uint32_t ours, MessageSink& outbox) const;
 
  private:
   struct Entry {

@@ -43,7 +43,7 @@ bool replaces(const PathMessage& newer, const PathMail& older) {
 }  // namespace
 
 CommLink::CommLink(PeerName peer, CommNumbers numbers, std::vector<const Device*> devices,
-                   std::shared_ptr<Outbox> outbox, std::shared_ptr<ControlMailbox> mailbox,
+                   std::shared_ptr<MessageSink> outbox, std::shared_ptr<ControlMailbox> mailbox,
                    bool exchanges_reports)
     : numbers_(numbers),
       devices_(std::move(devices)),

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "plugin/connect/comm/link.h"
-#include "plugin/connect/socket/outbox.h"
+#include "plugin/connect/socket/message_sink.h"
 #include "plugin/wire/message.h"
 
 namespace beeline {
@@ -44,7 +44,7 @@ class CommLink final : public Link, public std::enable_shared_from_this<CommLink
  public:
   // `devices` are the local ones on which the comm depends.
   CommLink(PeerName peer, CommNumbers numbers, std::vector<const Device*> devices,
-           std::shared_ptr<Outbox> outbox, std::shared_ptr<ControlMailbox> mailbox,
+           std::shared_ptr<MessageSink> outbox, std::shared_ptr<ControlMailbox> mailbox,
            bool exchanges_reports = false);
   CommLink(const CommLink&) = delete;
   CommLink& operator=(const CommLink&) = delete;
@@ -95,7 +95,7 @@ class CommLink final : public Link, public std::enable_shared_from_this<CommLink
 
   const CommNumbers numbers_;
   std::vector<const Device*> devices_;  // used by the control thread only
-  const std::shared_ptr<Outbox> outbox_;
+  const std::shared_ptr<MessageSink> outbox_;
   const std::shared_ptr<ControlMailbox> mailbox_;
   const int pid_;
   const bool exchanges_reports_;

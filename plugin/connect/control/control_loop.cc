@@ -13,28 +13,8 @@
 namespace beeline {
 namespace {
 
-// After this time of beginning connects, or of making paths anew, received messages get their turn.
+// After this time of beginning connects, received messages get their turn.
 constexpr std::int64_t kWorkOfTurnNs = 2 * kNsPerMs;
-// How soon a comm that could not be served is tried again.
-constexpr std::int64_t kServeAgainNs = 10 * kNsPerMs;
-constexpr std::int64_t kLeastPauseNs = kNsPerMs / 10;
-
-// Whether a path that uses the device may have failed, or may work again.
-bool is_about_paths(verbs::EventKind kind) {
-  switch (kind) {
-    case verbs::EventKind::kPortError:
-    case verbs::EventKind::kPortActive:
-    case verbs::EventKind::kGidChange:
-    case verbs::EventKind::kPkeyChange:
-    case verbs::EventKind::kLidChange:
-    case verbs::EventKind::kDeviceFatal: return true;
-    case verbs::EventKind::kCqError:
-    case verbs::EventKind::kQpFatal:
-    case verbs::EventKind::kSmChange:
-    case verbs::EventKind::kOther: return false;
-  }
-  return false;
-}
 
 }  // namespace
 
@@ -50,6 +30,7 @@ ControlLoop::ControlLoop(ControlSetup setup, std::unique_ptr<Poller> poller)
     : setup_(std::move(setup)),
       poller_(std::move(poller)),
       ports_(*setup_.devices, *poller_, *this),
+      service_({.options = setup_.options, .ports = &ports_, .timers = poller_.get()}),
       cm_(setup_.options->cm_library, *poller_),
       channels_(*poller_, setup_.self,
                 {.first_message = setup_.options->half_open_timeout,
@@ -59,7 +40,6 @@ ControlLoop::ControlLoop(ControlSetup setup, std::unique_ptr<Poller> poller)
       dialer_(*poller_, setup_.self, setup_.options->half_open_timeout, *this),
       connector_(context(), dialer_),
       acceptor_(context()),
-      remaker_(context(), *this),
       wait_log_(setup_.options->wait_warning.count()),
       listener_slots_(setup_.options->slots) {}
 
@@ -73,7 +53,7 @@ ControlContext ControlLoop::context() {
           .ports = &ports_,
           .channels = &channels_,
           .cm = &cm_,
-          .remaker = &remaker_};
+          .remaker = &service_.remaker()};
 }
 
 void ControlLoop::run() {
@@ -81,11 +61,11 @@ void ControlLoop::run() {
   schedule_wait_log();
   while (handle_orders() && !finish_if_idle()) {
     setup_.mailbox->note_cpu();
-    const bool has_more = !to_begin_.empty() || !path_orders_.empty() || channels_.has_backlog();
+    const bool has_more = !to_begin_.empty() || service_.has_orders() || channels_.has_backlog();
     poller_->run_once(has_more ? Poller::Idle::kMustNot : Poller::Idle::kMayWait);
     channels_.run_backlog();
     begin_connects();
-    take_path_orders();
+    service_.carry_out_orders();
   }
 }
 
@@ -138,15 +118,9 @@ bool ControlLoop::handle_orders() {
   }
   for (const GoneLink& gone : orders_.gone) {
     channels_.on_link_gone(gone);
-    remaker_.forget(gone.numbers.ours);
+    service_.remaker().forget(gone.numbers.ours);
   }
-  for (LinkOrder& order : orders_.paths) {
-    if (order.order) {
-      path_orders_.push_back(std::move(order));
-    } else if (const auto link = order.link.lock()) {
-      serve(link);
-    }
-  }
+  for (LinkOrder& order : orders_.paths) service_.take(std::move(order));
   to_begin_.insert(to_begin_.end(), orders_.begun.begin(), orders_.begun.end());
   for (const std::uint32_t comm : orders_.abandoned) connector_.abandon(comm);
   if (!orders_.closed.empty()) acceptor_.on_closed(orders_.closed);
@@ -171,12 +145,12 @@ bool ControlLoop::finish_if_idle() {
 // completions: whether and when those come depends on the driver.
 void ControlLoop::on_device_event(const DeviceContext& context, const verbs::AsyncEvent& event) {
   if (event.kind == verbs::EventKind::kDeviceFatal) channels_.lose_device(context);
-  if (is_about_paths(event.kind)) serve_all(channels_.links_on(context));
+  if (CommService::is_about_paths(event.kind)) service_.serve_all(channels_.links_on(context));
   if (setup_.port_events != nullptr) setup_.port_events->on_device_event(context, event);
 }
 
 void ControlLoop::on_device_back(const DeviceContext& context) {
-  serve_all(channels_.links_on(context));
+  service_.serve_all(channels_.links_on(context));
   if (setup_.port_events != nullptr) setup_.port_events->on_device_back(context);
 }
 
@@ -246,48 +220,8 @@ Status ControlLoop::on_path_message(Channel& channel, std::uint32_t comm, PathMe
   if (!link->on_message(std::move(message))) {
     return fail(Errc::kProtocol, "take a message about a path of a comm that repairs none");
   }
-  serve(link);
+  service_.serve(link);
   return {};
-}
-
-// Between turns come the messages of peers: when a port has failed, all comms should be off it
-// before many paths are made anew, at milliseconds each.
-void ControlLoop::take_path_orders() {
-  const std::int64_t end_of_turn = now_ns() + kWorkOfTurnNs;
-  while (!path_orders_.empty() && now_ns() <= end_of_turn) {
-    LinkOrder order = std::move(path_orders_.front());
-    path_orders_.pop_front();
-    const std::shared_ptr<CommLink> link = order.link.lock();
-    if (link == nullptr) continue;
-    remaker_.take(link, *std::move(order.order));
-    serve(link);
-  }
-}
-
-void ControlLoop::serve_all(const std::vector<std::shared_ptr<CommLink>>& links) {
-  for (const auto& link : links) link->alert();  // those in use begin at once
-  for (const auto& link : links) serve(link);
-}
-
-void ControlLoop::serve(const std::shared_ptr<CommLink>& link) {
-  const bool is_served = link->serve();
-  if (link->has_ended()) return;
-  const std::int64_t now = now_ns();
-  std::int64_t next = link->due_ns();
-  if (!is_served) {
-    if (next <= now) link->alert();  // the comm is in use: its next call does what is due
-    next = now + kServeAgainNs;
-  }
-  std::int64_t& timer = link->timer_ns();
-  if (next == Link::kNever || timer <= next) return;
-  next = std::max(next, now + kLeastPauseNs);  // the other links have their turn
-  timer = next;
-  poller_->at(next, [this, next, weak = std::weak_ptr(link)] {
-    const auto still_there = weak.lock();
-    if (still_there == nullptr || still_there->timer_ns() != next) return;
-    still_there->timer_ns() = Link::kNever;
-    serve(still_there);
-  });
 }
 
 // --- Channels ---

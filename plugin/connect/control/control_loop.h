@@ -13,9 +13,9 @@
 #include "plugin/connect/control/listener_slots.h"
 #include "plugin/connect/control/wait_log.h"
 #include "plugin/connect/handshake/acceptor.h"
+#include "plugin/connect/handshake/comm_service.h"
 #include "plugin/connect/handshake/connector.h"
 #include "plugin/connect/handshake/control_context.h"
-#include "plugin/connect/handshake/path_remaker.h"
 
 namespace beeline {
 
@@ -27,7 +27,7 @@ struct ControlSetup {
   std::shared_ptr<ControlMailbox> mailbox;
 };
 
-class ControlLoop final : ChannelEvents, PortEvents, RemakeEvents {
+class ControlLoop final : ChannelEvents, PortEvents {
  public:
   static Result<std::unique_ptr<ControlLoop>> create(ControlSetup setup);
   ControlLoop(ControlSetup setup, std::unique_ptr<Poller> poller);
@@ -73,17 +73,8 @@ class ControlLoop final : ChannelEvents, PortEvents, RemakeEvents {
   void on_channel_end(Channel& channel, const std::string& cause) override;
   bool has_handshake_on(const Channel& channel) const override;
 
-  // --- RemakeEvents ---
-  void on_mail(const std::shared_ptr<CommLink>& link) override { serve(link); }
-
   void on_reject(Channel& channel, const wire::Reject& reject);
   Status on_path_message(Channel& channel, std::uint32_t comm, PathMessage message);
-  // As many as one turn allows.
-  void take_path_orders();
-  void serve_all(const std::vector<std::shared_ptr<CommLink>>& links);
-  // Sees to it that the comm takes its mail, and does what is due: its own thread may not call for
-  // long. Sets a timer unless there is nothing left to do.
-  void serve(const std::shared_ptr<CommLink>& link);
   void begin_waiting(const wire::ProcessId& process);
   // Where peers can dial this process. Opens a listening socket if there is none yet.
   Outcome<std::vector<wire::SocketAddress>> listening_addresses();
@@ -94,17 +85,16 @@ class ControlLoop final : ChannelEvents, PortEvents, RemakeEvents {
   ControlSetup setup_;
   Orders orders_;
   std::deque<std::uint32_t> to_begin_;  // connects to begin or to resume, by comm
-  std::deque<LinkOrder> path_orders_;   // to be carried out
   std::unique_ptr<Poller> poller_;
   Poller::Key wakeup_key_ = 0;
   PortWatch ports_;
+  CommService service_;
   CmHub cm_;
   Channels channels_;
   InboundHandshakes inbound_;
   Dialer dialer_;
   Connector connector_;
   Acceptor acceptor_;
-  PathRemaker remaker_;
   WaitLog wait_log_;
   ListenerSlots listener_slots_;
 };

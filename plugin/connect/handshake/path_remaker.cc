@@ -246,7 +246,7 @@ Outcome<PathMade> PathRemaker::finish(Work& work, const Recipe& recipe) const {
 }
 
 void PathRemaker::advance_later(const Key& key, std::int64_t when_ns) {
-  context_.poller->at(when_ns, [this, key, number = works_.at(key).number] {
+  context_.timers->at(when_ns, [this, key, number = works_.at(key).number] {
     const auto found = works_.find(key);
     if (found != works_.end() && found->second.number == number) advance(key);
   });

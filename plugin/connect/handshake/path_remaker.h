@@ -17,8 +17,10 @@
 
 #include "plugin/connect/comm/comm_link.h"
 #include "plugin/connect/comm/connection.h"
-#include "plugin/connect/handshake/control_context.h"
+#include "plugin/connect/handshake/control_options.h"
 #include "plugin/connect/path/path_setup.h"
+#include "plugin/connect/path/port_source.h"
+#include "plugin/connect/socket/timers.h"
 
 namespace beeline {
 
@@ -31,10 +33,17 @@ class RemakeEvents {
   ~RemakeEvents() = default;
 };
 
+// The objects that it shares with other parts of the control thread. Each outlives it.
+struct RemakeContext {
+  const ControlOptions* options = nullptr;
+  PortSource* ports = nullptr;
+  Timers* timers = nullptr;
+};
+
 class PathRemaker {
  public:
-  PathRemaker(ControlContext context, RemakeEvents& events)
-      : context_(std::move(context)), events_(&events) {}
+  PathRemaker(const RemakeContext& context, RemakeEvents& events)
+      : context_(context), events_(&events) {}
   PathRemaker(const PathRemaker&) = delete;
   PathRemaker& operator=(const PathRemaker&) = delete;
 
@@ -90,7 +99,7 @@ class PathRemaker {
   void refuse(const std::shared_ptr<CommLink>& link, std::uint8_t path, std::uint32_t generation,
               const Device* device, const Problem& why);
 
-  ControlContext context_;
+  RemakeContext context_;
   RemakeEvents* events_;
   std::uint64_t last_number_ = 0;
   std::map<std::uint32_t, Recipe> recipes_;  // by comm

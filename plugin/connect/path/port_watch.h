@@ -11,6 +11,7 @@
 #include <set>
 #include <utility>
 
+#include "plugin/connect/path/port_source.h"
 #include "plugin/connect/path/reopen_delays.h"
 #include "plugin/connect/socket/poller.h"
 #include "plugin/device/device_table.h"
@@ -30,7 +31,7 @@ class PortEvents {
   ~PortEvents() = default;
 };
 
-class PortWatch {
+class PortWatch final : public PortSource {
  public:
   // Looks for devices that are gone since an earlier control thread ran.
   PortWatch(const DeviceTable& table, Poller& poller, PortEvents& events);
@@ -38,9 +39,8 @@ class PortWatch {
   PortWatch& operator=(const PortWatch&) = delete;
   ~PortWatch();
 
-  // Starts to watch the device. Fails once the device is gone. The result is valid until control
-  // returns to the poller.
-  Result<const PortFacts*> facts(const Device& device);
+  // Starts to watch the device.
+  Result<const PortFacts*> facts(const Device& device) override;
 
  private:
   void watch(DeviceContext& context);

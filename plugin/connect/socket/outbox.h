@@ -9,6 +9,7 @@
 #include <span>
 
 #include "common/base/fd.h"
+#include "plugin/connect/socket/message_sink.h"
 #include "plugin/connect/socket/poller.h"
 #include "plugin/wire/message_bytes.h"
 
@@ -17,7 +18,7 @@ namespace beeline {
 // Threads: any thread may call send(). All other functions are for the control thread.
 // Lifecycle: a comm may keep it after close(). Messages are then dropped, unless reopen() has given
 //   it another connection.
-class Outbox {
+class Outbox final : public MessageSink {
  public:
   Outbox(UniqueFd fd, Poller& poller) : fd_(std::move(fd)), poller_(&poller) {}
   Outbox(const Outbox&) = delete;
@@ -26,7 +27,7 @@ class Outbox {
   int fd() const noexcept { return fd_.get(); }
   void set_key(Poller::Key key) noexcept { key_ = key; }
 
-  void send(const wire::Bytes& frame) noexcept;
+  void send(const wire::Bytes& frame) noexcept override;
   // Receives under the mutex of send(): if two threads use one socket at the same time, the kernel
   // puts one of them to sleep, and callers of send() must not sleep.
   Result<std::size_t> receive(std::span<std::byte> buffer) noexcept;

@@ -15,10 +15,11 @@
 
 #include "common/base/fd.h"
 #include "common/base/result.h"
+#include "plugin/connect/socket/timers.h"
 
 namespace beeline {
 
-class Poller {
+class Poller final : public Timers {
  public:
   // Gets the events of epoll. It may add and remove descriptors, its own included.
   using Handler = std::function<void(std::uint32_t events)>;
@@ -33,9 +34,7 @@ class Poller {
   // Must be called before the descriptor is closed.
   void remove(int fd, Key key) noexcept;
 
-  // Makes this call once, at this time or later. A timer cannot be canceled: the call has to check
-  // whether there is still something to do.
-  void at(std::int64_t when_ns, std::function<void()> call);
+  void at(std::int64_t when_ns, std::function<void()> call) override;
 
   enum class Idle : std::uint8_t { kMayWait, kMustNot };
   // Handles the events and timers that are due. Waits for the first one if it may.

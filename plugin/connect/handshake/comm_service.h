@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The control thread serves open comms that NCCL does not call, when there is news for them or the
+// time has come, and makes their paths anew.
+//
+// Threads: the control thread.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "plugin/connect/comm/control_mailbox.h"
+#include "plugin/connect/handshake/path_remaker.h"
+#include "plugin/verbs/async_event.h"
+
+namespace beeline {
+
+class CommService final : RemakeEvents {
+ public:
+  explicit CommService(const RemakeContext& context)
+      : timers_(context.timers), remaker_(context, *this) {}
+
+  PathRemaker& remaker() noexcept { return remaker_; }
+
+  void take(LinkOrder order);
+  bool has_orders() const noexcept { return !orders_.empty(); }
+  // As many as one turn allows.
+  void carry_out_orders();
+  // Sees to it that the comm takes its mail, and does what is due: its own thread may not call for
+  // long. Sets a timer unless there is nothing left to do.
+  void serve(const std::shared_ptr<CommLink>& link);
+  void serve_all(const std::vector<std::shared_ptr<CommLink>>& links);
+  // Whether a path that uses the port may have failed, or may work again.
+  static bool is_about_paths(verbs::EventKind kind) noexcept;
+
+ private:
+  void on_mail(const std::shared_ptr<CommLink>& link) override { serve(link); }
+
+  Timers* timers_;
+  std::deque<LinkOrder> orders_;  // about paths
+  PathRemaker remaker_;
+};
+
+}  // namespace beeline
