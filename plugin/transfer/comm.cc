@@ -122,7 +122,9 @@ Status Comm::post_probe(DataPath& path, std::uint64_t wr_id) {
   probe.send_flags = IBV_SEND_SIGNALED;
   ibv_send_wr* refused = nullptr;
   if (const int rc = ibv_post_send(path.qp, &probe, &refused); rc != 0) {
-    return fail(events_.on_refused(*this, path, rc, "ask whether the path works"), "probe a path");
+    const Errc code = events_.on_refused(*this, path, rc, "ask whether the path works");
+    if (code == Errc::kOk) return {};  // the comm goes on without the path
+    return fail(code, "probe a path");
   }
   --path.send_free;
   return {};

@@ -200,7 +200,8 @@ class RecvComm : public Comm {
     return code;
   }
   void build_receives() noexcept;
-  Status post_receives(DataPath& path);
+  // kOk: they are posted, or the comm goes on without the path.
+  Errc post_receives(DataPath& path);
   // Afterwards `lines` are spare, unless too many lines are in flight, or with an error.
   BL_APART Errc post_receives_for(std::uint32_t lines);
   void build_grant() noexcept;

@@ -33,12 +33,11 @@ Errc RecvComm::withdraw_lines(std::uint32_t written) {
 }
 
 Errc RecvComm::post_receives_for(std::uint32_t lines) {
-  if (has_several_paths()) return post_receives_on_all(lines);
-  while (spare_receives_ < lines) {
-    if (const Status posted = post_receives(only_path()); !posted) return posted.error().code;
-    spare_receives_ += kBatch;
+  while (!has_several_paths() && spare_receives_ < lines) {
+    if (const Errc code = post_receives(only_path()); code != Errc::kOk) return code;
+    if (only_path().is_up) spare_receives_ += kBatch;
   }
-  return Errc::kOk;
+  return has_several_paths() ? post_receives_on_all(lines) : Errc::kOk;
 }
 
 void RecvComm::build_receives() noexcept {
@@ -51,7 +50,7 @@ void RecvComm::build_receives() noexcept {
   }
 }
 
-Status RecvComm::post_receives(DataPath& path) {
+Errc RecvComm::post_receives(DataPath& path) {
   const std::uint32_t first = path.next_receive;
   std::uint64_t place = reinterpret_cast<std::uint64_t>(&path.notices[first]);
   std::uint64_t id = first;
@@ -66,11 +65,11 @@ Status RecvComm::post_receives(DataPath& path) {
   }
   ibv_recv_wr* refused = nullptr;
   if (const int rc = ibv_post_recv(path.qp, receive_wrs_.data(), &refused); rc != 0) {
-    return fail(events_.on_refused(*this, path, rc, "post receives"), "post receives");
+    return events_.on_refused(*this, path, rc, "post receives");
   }
   path.next_receive = (first + kBatch) % receive_depth_;
   path.posted_receives += kBatch;
-  return {};
+  return Errc::kOk;
 }
 
 Errc RecvComm::grant_around_end(std::uint32_t first, std::uint32_t count, std::uint32_t head) {
@@ -118,7 +117,7 @@ Status RecvComm::probe_paths() {
   for (DataPath& path : data_paths()) {
     if (!path.is_up || path.is_probing || path.send_free == 0) continue;
     BL_TRY(post_probe(path, kProbeId));
-    path.is_probing = true;
+    path.is_probing = path.is_up;
   }
   return {};
 }

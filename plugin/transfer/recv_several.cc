@@ -16,10 +16,11 @@ Errc RecvComm::post_receives_on_all(std::uint32_t lines) {
   std::uint32_t least = UINT32_MAX;
   for (DataPath& path : data_paths()) {
     if (!path.is_up) continue;
-    while (path.posted_receives < expected + lines + kBatch &&
+    while (path.is_up && path.posted_receives < expected + lines + kBatch &&
            path.posted_receives + kBatch <= receive_depth_) {
-      if (const Status posted = post_receives(path); !posted) return posted.error().code;
+      if (const Errc code = post_receives(path); code != Errc::kOk) return code;
     }
+    if (!path.is_up) continue;  // its device has refused them
     least = std::min(least, path.posted_receives);
   }
   const bool is_any_up = least != UINT32_MAX;
