@@ -6,6 +6,7 @@
 
 #include "plugin/device/agree.h"
 #include "plugin/verbs/qp_steps.h"
+#include "plugin/verbs/query.h"
 
 namespace beeline {
 namespace {
@@ -33,6 +34,9 @@ Outcome<verbs::PathParams> own_path(const Device& device, const GidPolicy& polic
   path.is_global = true;
   path.sgid_index = static_cast<std::uint8_t>(index);
   std::memcpy(&path.dgid, entry->gid.data(), sizeof path.dgid);
+  // The address may have changed since the scan: the device is reached by the present one.
+  const auto now = verbs::query_gid(device.api(), device.context->raw(), device.port, index);
+  if (now) path.dgid = *now;
   return path;
 }
 
