@@ -125,6 +125,11 @@ bool RegisteredBuffers::use_device(std::size_t rail, const Device& device, bool 
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock) return false;
   if (devices_[rail] == &device) return true;
+  // Another path of the rail may have been prepared for another device since.
+  const auto is_prepared = [&](MemoryHandle* handle) {
+    return find(*handle, rail, device) != nullptr;
+  };
+  if (!std::ranges::all_of(handles_, is_prepared)) return false;
   const auto bit = static_cast<std::uint8_t>(1U << rail);
   for (MemoryHandle* const handle : handles_) {
     const Registration* const made = find(*handle, rail, device);
