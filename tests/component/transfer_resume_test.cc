@@ -31,6 +31,18 @@ Request* receive_unseen(TransferRig& rig, Storage& into) {
 
 }  // namespace
 
+// NCCL may make no further call, and the control thread has a timer for the later time.
+TEST_CASE("resume: the control thread is told if a comm has to be served earlier",
+          "[component][transfer][resume]") {
+  FakeLink link;
+  link.set_due(now_ns() + 5 * kNsPerSec);
+  CHECK(link.services_asked == 1);
+  link.set_due(now_ns() + kNsPerMs);
+  CHECK(link.services_asked == 2);
+  link.set_due(now_ns() + kNsPerSec);
+  CHECK(link.services_asked == 2);
+}
+
 TEST_CASE("resume: every byte arrives although a path fails at any moment",
           "[component][transfer][resume]") {
   const auto paths = GENERATE(as<std::size_t>(), 2, 4);

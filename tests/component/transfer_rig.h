@@ -78,9 +78,10 @@ class FakeLink final : public Link {
   std::vector<std::unique_ptr<PathResources>> discarded;
   std::optional<std::uint32_t> said;
   std::string failure;
+  int services_asked = 0;
 
  private:
-  void ask_for_service() noexcept override {}
+  void ask_for_service() noexcept override { ++services_asked; }
   void alert() noexcept { change_state(State::kOpen, State::kPathNews); }
 };
 

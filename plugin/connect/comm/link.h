@@ -147,7 +147,7 @@ class Link {
   static constexpr std::int64_t kNever = INT64_MAX;
   void set_due(std::int64_t when_ns) noexcept {
     const std::int64_t before = due_ns_.exchange(when_ns, std::memory_order_relaxed);
-    if (before == kNever && when_ns != kNever) ask_for_service();
+    if (when_ns < before) ask_for_service();
   }
   std::int64_t due_ns() const noexcept { return due_ns_.load(std::memory_order_relaxed); }
 
