@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/simulation/clock.h"
+
+#include <sys/random.h>
+
+#include <algorithm>
+#include <ctime>
+#include <utility>
+
+#include "tests/simulation/draw.h"
+
+namespace beeline::simulation {
+namespace {
+
+// Not 0, which stands for "never" in several places.
+constexpr std::int64_t kStart = 1000 * kSec;
+
+bool is_simulated = false;
+std::int64_t simulated_ns = kStart;
+std::uint64_t random_bytes_drawn = 0;
+
+}  // namespace
+
+Agenda::Agenda() {
+  is_simulated = true;
+  simulated_ns = kStart;
+  random_bytes_drawn = 0;
+}
+
+Agenda::~Agenda() { is_simulated = false; }
+
+std::int64_t Agenda::now() const noexcept { return simulated_ns; }
+
+void Agenda::at(std::int64_t when_ns, Call call) {
+  entries_.push_back({std::max(when_ns, simulated_ns), ++added_, std::move(call)});
+  std::ranges::push_heap(entries_, Later());
+}
+
+bool Agenda::step(std::int64_t until_ns) {
+  if (entries_.empty() || entries_.front().when_ns > until_ns) {
+    simulated_ns = std::max(simulated_ns, until_ns);
+    return false;
+  }
+  std::ranges::pop_heap(entries_, Later());
+  const Entry next = std::move(entries_.back());
+  entries_.pop_back();
+  simulated_ns = next.when_ns;
+  ++calls_;
+  next.call();
+  return true;
+}
+
+}  // namespace beeline::simulation
+
+// --- In place of the C library's: the linker's --wrap gives all calls of the program to these ---
+
+extern "C" {
+
+int __real_clock_gettime(clockid_t clock, timespec* now);
+int __wrap_clock_gettime(clockid_t clock, timespec* now) {
+  using namespace beeline::simulation;
+  if (!is_simulated) return __real_clock_gettime(clock, now);
+  now->tv_sec = simulated_ns / kSec;
+  now->tv_nsec = simulated_ns % kSec;
+  return 0;
+}
+
+std::time_t __real_time(std::time_t* now);
+std::time_t __wrap_time(std::time_t* now) {
+  using namespace beeline::simulation;
+  if (!is_simulated) return __real_time(now);
+  const std::time_t seconds = simulated_ns / kSec;
+  if (now != nullptr) *now = seconds;
+  return seconds;
+}
+
+ssize_t __real_getrandom(void* bytes, size_t count, unsigned flags);
+ssize_t __wrap_getrandom(void* bytes, size_t count, unsigned flags) {
+  using namespace beeline::simulation;
+  if (!is_simulated) return __real_getrandom(bytes, count, flags);
+  for (size_t i = 0; i < count; ++i) {
+    static_cast<unsigned char*>(bytes)[i] = static_cast<unsigned char>(mix(++random_bytes_drawn));
+  }
+  return static_cast<ssize_t>(count);
+}
+
+}  // extern "C"

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What one run of the simulation does: the hosts, the traffic, and what fails when. A seed draws
+// both; a file has the same as text, one fault in a line.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace beeline::simulation {
+
+enum class FaultKind : std::uint8_t {
+  kPortDown,      // of nic, with its events
+  kPortSilent,    // the same, but the device reports nothing
+  kFalseEvent,    // the device reports an error, and nothing has happened
+  kOneWay,        // nothing arrives from nic at other
+  kBothWays,      // nothing passes between them
+  kLoss,          // amount: percent, from nic to other
+  kDelay,         // amount: ms at most, from nic to other
+  kDoubled,       // amount: percent, from nic to other
+  kRemoved,       // the device; it returns at the end of the fault
+  kNewAddress,    // of the port, with its event
+  kStatus,        // amount: the status with which the next send completes
+  kNoErrorState,  // the device refuses to fence
+  kNoPosts,       // the device refuses work requests
+  kNoQueues,      // the device makes no queue pairs
+  kNoFlushes,     // the device swallows receives that are flushed
+  kControlCut,    // the control channel of host with other
+  kControlMute,   // what host says to other waits
+  kStopped,       // the process
+  kNoCalls,       // NCCL makes no calls for the comm `amount` at this host
+  kSlowControl,   // amount: ms for each queue pair that is made
+  kKilled,        // the process
+  // These break promises of devices and networks, so a violation must follow.
+  kDiscards,         // the device acknowledges and places nothing
+  kLostCompletions,  // what arrives has no completion
+  kFalseFence,       // the device says that a queue pair is in ERROR, and goes on placing
+};
+inline constexpr std::size_t kFaultKinds = 24;
+
+struct Fault {
+  std::int64_t at_ns = 0;   // since the start of the run
+  std::int64_t for_ns = 0;  // 0: for the rest of the run, or at once
+  FaultKind kind = FaultKind::kPortDown;
+  std::uint32_t host = 0;
+  std::uint32_t nic = 0;
+  std::uint32_t other_host = 0;
+  std::uint32_t other_nic = 0;
+  std::uint32_t amount = 0;
+};
+
+struct RunOptions {
+  std::uint64_t seed = 1;
+  std::uint32_t hosts = 2;
+  std::uint32_t nics = 2;         // of each host
+  std::uint32_t rails = 2;        // of each comm: the first nics
+  std::uint32_t queue_pairs = 1;  // on each rail
+  std::uint32_t comms = 2;
+  std::uint32_t most_bytes = 64 << 10;
+  std::uint32_t groups_at_once = 4;
+  std::uint32_t pace_us = 10'000;  // between the groups of a comm
+  std::uint32_t poll_ms = 20;      // applications call at least so often
+  bool is_gpu = false;
+  bool has_standbys = true;
+  std::int64_t give_up_ns = 0;
+  std::int64_t faults_for_ns = 0;  // then all of them end, and everything has to work
+  std::vector<Fault> faults;
+};
+
+// `weights` of kinds are drawn, too: in some runs a kind never happens.
+RunOptions draw_run(std::uint64_t seed);
+
+std::string to_text(const Fault& fault);
+std::string to_text(const RunOptions& options);
+// Empty: it is not understood, and `why` says what.
+std::optional<RunOptions> parse_run(std::string_view text, std::string& why);
+
+const char* name_of(FaultKind kind) noexcept;
+
+}  // namespace beeline::simulation

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A part of what the program `simulation` runs at length: seeds, cases that were found by it, and
+// faults that end a job today although they should not.
+#include <string>
+
+#include "tests/simulation/runs.h"
+#include "tests/support/catch.h"
+
+namespace beeline::simulation {
+namespace {
+
+// A schedule without faults. Tests append lines to it.
+std::string calm(const char* what = "") {
+  return "run seed=1 hosts=2 nics=2 rails=2 queue_pairs=1 comms=2 most_bytes=65536 "
+         "groups_at_once=4 pace_us=5000 poll_ms=20 gpu=0 standbys=0 give_up_ms=0 faults_ms=4000\n" +
+         std::string(what);
+}
+
+std::string with(std::string text, const std::string& from, const std::string& to) {
+  const std::size_t at = text.find(from);
+  REQUIRE(at != std::string::npos);
+  return text.replace(at, from.size(), to);
+}
+
+void check_seeds(std::uint64_t first, std::uint64_t count) {
+  for (std::uint64_t seed = first; seed < first + count; ++seed) {
+    const RunResult result = run(draw_run(seed));
+    INFO("simulation --seed " << seed << ": " << result.violation << "; " << result.ending);
+    REQUIRE(result.violation.empty());
+  }
+}
+
+}  // namespace
+
+TEST_CASE("simulation: random schedules of faults break no promise", "[simulation]") {
+  check_seeds(1, 1500);
+}
+
+TEST_CASE("simulation: a run without faults moves every message", "[simulation]") {
+  const RunResult result = run_text(calm());
+  CHECK(result.violation.empty());
+  CHECK(result.ended == 0);
+  CHECK(result.messages > 1000);
+}
+
+TEST_CASE("simulation: the same seed gives the same run", "[simulation]") {
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    const std::uint64_t first = run(draw_run(seed)).hash;
+    run(draw_run(seed + 1000));
+    const std::uint64_t again = run(draw_run(seed)).hash;
+    INFO("seed " << seed);
+    CHECK(first == again);
+  }
+}
+
+TEST_CASE("simulation: a schedule is the same after it was written and read", "[simulation]") {
+  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+    std::string why;
+    const std::string text = to_text(draw_run(seed));
+    const auto read = parse_run(text, why);
+    REQUIRE(read);
+    CHECK(to_text(*read) == text);
+    CHECK(run(*read).hash == run(draw_run(seed)).hash);
+    seed += 20;
+  }
+}
+
+// --- The oracles: a device that breaks its own promises must not go unnoticed ---
+
+TEST_CASE("simulation: an oracle notices a device that acknowledges and places nothing",
+          "[simulation][oracle]") {
+  const RunResult result = run_text(calm("at 500 for 300 discards h1/n0 h0/n0 0\n"));
+  CHECK_FALSE(result.violation.empty());
+}
+
+TEST_CASE("simulation: an oracle notices data that comes after the grant is over",
+          "[simulation][oracle]") {
+  const RunResult result =
+      run_text(calm("at 500 for 2000 false-fence h1/n0 h0/n0 0\n"
+                    "at 500 for 2000 no-queues h1/n0 h0/n0 0\n"
+                    "at 500 for 2000 delay h0/n0 h1/n0 120\n"
+                    "at 600 for 0 status h0/n0 h1/n0 12\n"));
+  // The buffer is granted again by then, to another message.
+  CHECK(result.violation.find("holds message") != std::string::npos);
+}
+
+TEST_CASE("simulation: an oracle notices completions that are lost", "[simulation][oracle]") {
+  const RunResult result =
+      run_text(calm("at 500 for 60000 lost-completions h1/n0 h0/n0 0\n"
+                    "at 500 for 60000 lost-completions h1/n1 h0/n1 0\n"));
+  CHECK_FALSE(result.violation.empty());
+}
+
+// --- Found by the simulation ---
+
+TEST_CASE("simulation: a device that refuses receives takes one path out of use, and no more",
+          "[simulation]") {
+  const RunResult result =
+      run_text(calm("at 300 for 400 down h1/n0 h0/n0 0\n"
+                    "at 650 for 500 no-posts h1/n0 h0/n0 0\n"
+                    "at 2000 for 100 no-posts h0/n1 h1/n1 0\n"));
+  INFO(result.violation << "; " << result.ending);
+  CHECK(result.violation.empty());
+}
+
+TEST_CASE("simulation: GPU memory is flushed by a port whose address has changed", "[simulation]") {
+  const std::string text = calm(
+      "at 300 for 0 address h1/n0 h0/n0 0\n"
+      "at 400 for 50 down h1/n0 h0/n0 0\n");
+  const RunResult result =
+      run_text(with(with(text, "gpu=0", "gpu=1"), "nics=2 rails=2", "nics=1 rails=1"));
+  INFO(result.violation << "; " << result.ending);
+  CHECK(result.violation.empty());
+}
+
+TEST_CASE("simulation: two paths of a rail that are made by different devices keep its keys",
+          "[simulation]") {
+  const RunResult result = run_text(
+      "run seed=3173 hosts=2 nics=3 rails=1 queue_pairs=2 comms=1 most_bytes=262144 "
+      "groups_at_once=2 pace_us=35771 poll_ms=32 gpu=0 standbys=1 give_up_ms=0 faults_ms=2064\n"
+      "at 383.242 for 0.428 false-event h1/n0 h0/n0 0\n"
+      "at 638.424 for 509.519 slow-control h1/n0 h0/n0 763\n"
+      "at 900.169 for 0.723 no-posts h0/n0 h1/n0 0\n"
+      "at 1441.313 for 520.418 down h0/n0 h1/n0 0\n"
+      "at 1598.710 for 387.734 address h0/n0 h1/n0 0\n"
+      "at 1624.241 for 1.307 down h0/n0 h1/n0 0\n"
+      "at 1626.877 for 18.545 address h1/n0 h0/n0 0\n"
+      "at 1769.389 for 676.854 down h0/n0 h1/n0 0\n"
+      "at 1987.081 for 7.375 down-silently h1/n0 h0/n1 0\n");
+  INFO(result.violation << "; " << result.ending);
+  CHECK(result.violation.empty());
+}
+
+// --- Faults that end a job today, or leave it waiting, although another way is open. These are
+// expected failures: a test turns red when its fault is survived, and then says the opposite ---
+
+TEST_CASE("simulation: expected failure: a rail fails while the control channel is away",
+          "[simulation][expected]") {
+  const RunResult result = run_text(with(calm("at 500 for 40000 ctl-cut h0/n0 h1/n0 0\n"
+                                              "at 600 for 40000 down h0/n0 h1/n0 0\n"),
+                                         "faults_ms=4000", "faults_ms=41000"));
+  CHECK(result.violation == "a comm has ended although it could go on");
+  CHECK(result.ending.find("no answer on the control channel") != std::string::npos);
+}
+
+TEST_CASE("simulation: expected failure: one rail completes with a status of a program's fault",
+          "[simulation][expected]") {
+  const int status = GENERATE(4, 9, 10, 11);
+  const RunResult result =
+      run_text(calm(("at 500 for 0 status h0/n0 h1/n0 " + std::to_string(status) + "\n").c_str()));
+  INFO(result.ending);
+  CHECK(result.violation == "a comm has ended although it could go on");
+}
+
+TEST_CASE("simulation: expected failure: a port fails below GPU memory that needs flushes",
+          "[simulation][expected]") {
+  const RunResult result = run_text(with(calm("at 500 for 2000 down h1/n0 h0/n0 0\n"
+                                              "at 3000 for 200 down h1/n1 h0/n1 0\n"),
+                                         "gpu=0", "gpu=1"));
+  CHECK(result.ended != 0);
+  CHECK(result.ending.find("cannot make received data visible to the GPU") == 0);
+}
+
+TEST_CASE("simulation: expected failure: the only device of a host is away for 100 ms",
+          "[simulation][expected]") {
+  const RunResult result = run_text(
+      with(calm("at 500 for 100 removed h1/n0 h0/n0 0\n"), "nics=2 rails=2", "nics=1 rails=1"));
+  CHECK(result.ended != 0);
+  CHECK(result.ending.find("the device was removed from its host") != std::string::npos);
+}
+
+TEST_CASE("simulation: expected failure: the peer is mute, and the comm waits for ever",
+          "[simulation][expected]") {
+  const RunResult result = run_text(with(calm("at 500 for 90000 ctl-mute h1/n0 h0/n0 0\n"
+                                              "at 600 for 80000 both-ways h1/n0 h0/n0 0\n"
+                                              "at 600 for 80000 both-ways h1/n1 h0/n1 0\n"),
+                                         "faults_ms=4000", "faults_ms=70000"));
+  CHECK(result.ended == 0);
+}
+
+}  // namespace beeline::simulation
