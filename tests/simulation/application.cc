@@ -52,7 +52,7 @@ Group Group::of(const TrafficOptions& options, std::uint32_t number) {
         draws.below(std::min<std::uint64_t>(most, options.most_bytes) + 1));
     part.capacity =
         std::min(options.most_bytes, part.bytes + static_cast<std::uint32_t>(draws.below(2) * 512));
-    part.tag = static_cast<int>(i * 3 + draws.below(3));
+    part.tag = static_cast<int>(3 * std::uint64_t{i} + draws.below(3));
     group.order[i] = static_cast<std::uint8_t>(i);
   }
   for (std::uint32_t i = group.count; i > 1; --i) {
@@ -99,6 +99,21 @@ std::uint32_t End::paths_up() noexcept {
   return count;
 }
 
+template <class Kind>
+void End::burst_of(Kind& end, std::uint32_t tests) {
+  if (is_closed_ || error_ != 0) return;
+  while (end.begin()) continue;
+  for (std::uint32_t made = 0; made < tests && !end.open_.empty() && error_ == 0;) {
+    for (std::size_t i = 0; i < end.open_.size() && error_ == 0; ++made) {
+      if (end.look(end.open_[i])) {
+        end.open_.erase(end.open_.begin() + static_cast<std::ptrdiff_t>(i));
+      } else {
+        ++i;
+      }
+    }
+  }
+}
+
 // --- The receiver ---
 
 Receiver::Receiver(Process& process, Nics& nics, Payload& payload, const TrafficOptions& options,
@@ -119,19 +134,7 @@ void Receiver::close() {
   give_back(process_, comm_);
 }
 
-void Receiver::burst(std::uint32_t tests) {
-  if (is_closed_ || error_ != 0) return;
-  while (begin()) continue;
-  for (std::uint32_t made = 0; made < tests && !open_.empty() && error_ == 0;) {
-    for (std::size_t i = 0; i < open_.size() && error_ == 0; ++made) {
-      if (look(open_[i])) {
-        open_.erase(open_.begin() + static_cast<std::ptrdiff_t>(i));
-      } else {
-        ++i;
-      }
-    }
-  }
-}
+void Receiver::burst(std::uint32_t tests) { burst_of(*this, tests); }
 
 // True: an irecv was accepted, and there may be another.
 bool Receiver::begin() {
@@ -250,19 +253,7 @@ void Sender::close() {
   give_back(process_, comm_);
 }
 
-void Sender::burst(std::uint32_t tests) {
-  if (is_closed_ || error_ != 0) return;
-  while (begin()) continue;
-  for (std::uint32_t made = 0; made < tests && !open_.empty() && error_ == 0;) {
-    for (std::size_t i = 0; i < open_.size() && error_ == 0; ++made) {
-      if (look(open_[i])) {
-        open_.erase(open_.begin() + static_cast<std::ptrdiff_t>(i));
-      } else {
-        ++i;
-      }
-    }
-  }
-}
+void Sender::burst(std::uint32_t tests) { burst_of(*this, tests); }
 
 bool Sender::begin() {
   if (error_ != 0 || (next_ >= options_.groups && part_ == 0) || free_.empty() ||

@@ -18,7 +18,7 @@
 
 namespace beeline::simulation {
 
-// What one comm carries. Both ends compute the same groups from it.
+// The messages of one comm. Both ends compute the same groups from it.
 struct TrafficOptions {
   std::uint64_t seed = 0;
   std::uint32_t comm = 0;
@@ -83,6 +83,9 @@ class End {
     MemoryHandle* handle = nullptr;
   };
   Slot make_slot(std::uint64_t bytes, bool is_gpu);
+  // The burst of a Receiver or a Sender.
+  template <class Kind>
+  void burst_of(Kind& end, std::uint32_t tests);
   void end_with(int error) noexcept;
   void violate(const std::string& what);
 
@@ -114,6 +117,8 @@ class Receiver final : public End {
   Comm& comm() noexcept override { return *comm_; }
 
  private:
+  friend class End;
+
   struct Open {
     std::uint32_t number = 0;
     Group group;
@@ -150,6 +155,8 @@ class Sender final : public End {
   Comm& comm() noexcept override { return *comm_; }
 
  private:
+  friend class End;
+
   struct Open {
     void* request = nullptr;
     Slot slot;

@@ -54,6 +54,8 @@ bool Agenda::step(std::int64_t until_ns) {
 
 // --- In place of the C library's: the linker's --wrap gives all calls of the program to these ---
 
+// The linker makes these names.
+// NOLINTBEGIN(bugprone-reserved-identifier)
 extern "C" {
 
 int __real_clock_gettime(clockid_t clock, timespec* now);
@@ -85,3 +87,4 @@ ssize_t __wrap_getrandom(void* bytes, size_t count, unsigned flags) {
 }
 
 }  // extern "C"
+// NOLINTEND(bugprone-reserved-identifier)

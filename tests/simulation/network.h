@@ -15,7 +15,7 @@
 
 namespace beeline::simulation {
 
-// What the link from one port to another does to packets.
+// The link from one port to another: how it treats packets.
 struct LinkFault {
   unsigned loss_percent = 0;
   unsigned doubled_percent = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a device does by itself: it sends, answers, retries and completes.
+// A device works by itself: it sends, answers, retries and completes.
 #include "tests/simulation/nic.h"
 
 #include <algorithm>
@@ -266,7 +266,7 @@ void Nic::fail_first(NicQp& qp, ibv_wc_status status) {
 void Nic::flush(NicQp& qp) {
   qp.state = IBV_QPS_ERR;
   qp.transmitted = 0;
-  // What has arrived before completes before what is flushed.
+  // Messages that have arrived complete before the receives that are flushed.
   for (; !qp.arrived.empty(); qp.arrived.pop_front()) push(*qp.receives_to, qp.arrived.front());
   for (; !qp.sends.empty(); qp.sends.pop_front()) {
     complete_send(qp, qp.sends.front(), IBV_WC_WR_FLUSH_ERR);

@@ -26,7 +26,7 @@ namespace beeline::simulation {
 class Nics;
 class Nic;
 
-// What a device does wrong.
+// Faults of a device.
 struct Hazards {
   bool refuses_error_state = false;            // it moves no queue pair to ERROR, and goes on
   bool fences_falsely = false;                 // it says that it has, and goes on
@@ -113,7 +113,7 @@ class Nic {
   Network::Port port() const noexcept { return port_; }
   Hazards& hazards() noexcept { return hazards_; }
   bool is_removed() const noexcept { return is_removed_; }
-  // What is under way is lost, and all calls fail. A device that has returned is another object.
+  // Packets under way are lost, and all calls fail. A device that has returned is another object.
   void remove() noexcept;
   bool is_active() const noexcept;
   std::array<std::uint8_t, 16> gid() const noexcept { return gid_; }
@@ -176,7 +176,7 @@ class Nics {
   Nic& add(std::string name, std::uint32_t mbps);
   static const verbs::Api& api() noexcept;
   NicQp* find_qp(std::uint32_t qpn) noexcept;
-  // Of all devices: what was made and not destroyed.
+  // Of all devices: the objects that were made and not destroyed.
   std::size_t objects() const noexcept;
   // Why a promise was broken; empty: none was.
   const std::string& violation() const noexcept { return violation_; }

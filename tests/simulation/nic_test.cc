@@ -245,7 +245,7 @@ TEST_CASE("simulated device: ERROR flushes both queues in order, and drops what 
   wire.a.bytes[0] = 'z';
   wire.run(kMs);
   CHECK(wire.b.bytes[512] == 0);
-  // What is posted now is flushed, too.
+  // Requests that are posted now are flushed, too.
   CHECK(Wire::post(wire.b, Wire::write(wire.b, wire.a, 8)) == 0);
   CHECK(Wire::completions(wire.b).size() == 1);
 }

@@ -99,7 +99,7 @@ Process::Process(Agenda& agenda, Nics& nics, const ProcessOptions& options)
     : agenda_(agenda),
       all_nics_(nics),
       host_(options.host),
-      draws_(options.seed, 0x2000 + options.host.back()),
+      draws_(options.seed, 0x2000 + static_cast<std::uint64_t>(options.host.back())),
       nics_of_(options.nics) {
   devices_.reserve(nics_of_.size());
   for (std::size_t i = 0; i < nics_of_.size(); ++i) {
