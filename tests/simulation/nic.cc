@@ -76,10 +76,12 @@ void Nics::violate(std::string why) {
 }
 
 Nic::Nic(Nics& nics, std::uint32_t number, std::string name, std::uint32_t mbps)
-    : nics_(nics), number_(number), name_(std::move(name)), port_(nics.network_.add_port(mbps)) {
-  // ::ffff:10.0.0.0/8
-  gid_ = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 0, static_cast<std::uint8_t>(number), 1};
-}
+    : nics_(nics),
+      number_(number),
+      name_(std::move(name)),
+      port_(nics.network_.add_port(mbps)),
+      // ::ffff:10.0.0.0/8
+      gid_{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 0, static_cast<std::uint8_t>(number), 1} {}
 
 void Nic::drop_queues() noexcept {
   std::erase_if(nics_.qps_, [this](const auto& entry) { return entry.second->nic == this; });

@@ -179,6 +179,17 @@ Result<MrCache*> Process::cache(const Device& device) {
   return place.get();
 }
 
+namespace {
+
+template <class Message>
+Message read(const wire::Frame& frame, Nics& nics) {
+  auto message = wire::decode<Message>(frame.body);
+  if (!message) nics.violate("a message cannot be decoded");
+  return message ? *std::move(message) : Message{};
+}
+
+}  // namespace
+
 // As ControlLoop::on_message().
 void Process::receive(Channel::End& end, const wire::Bytes& bytes) {
   wire::FrameSplitter splitter;
@@ -186,11 +197,6 @@ void Process::receive(Channel::End& end, const wire::Bytes& bytes) {
   auto next = splitter.next();
   if (!next || !*next) return all_nics_.violate("a frame cannot be read");
   const wire::Frame& frame = **next;
-  const auto read = [&]<class Message>(const Message*) {
-    auto message = wire::decode<Message>(frame.body);
-    if (!message) all_nics_.violate("a message cannot be decoded");
-    return message ? *std::move(message) : Message{};
-  };
   const auto about_path = [&](auto message) {
     const auto link = end.links.find(message.comm);
     if (link == nullptr) return;
@@ -200,28 +206,26 @@ void Process::receive(Channel::End& end, const wire::Bytes& bytes) {
   };
   switch (frame.type) {
     case wire::MessageType::kReject: {
-      const auto reject = read(static_cast<wire::Reject*>(nullptr));
+      const auto reject = read<wire::Reject>(frame, all_nics_);
       if (const auto link = end.links.find(reject.comm)) link->die("it says: " + reject.text);
       if (reject.code == wire::RejectCode::kAbandoned) return end.links.on_given_up(reject.comm);
       end.links.answer_for(reject.comm, end);
       return;
     }
     case wire::MessageType::kGoodbye:
-      return end.links.on_goodbye(read(static_cast<wire::Goodbye*>(nullptr)));
+      return end.links.on_goodbye(read<wire::Goodbye>(frame, all_nics_));
     case wire::MessageType::kStillOpen: {
-      const auto question = read(static_cast<wire::StillOpen*>(nullptr));
+      const auto question = read<wire::StillOpen>(frame, all_nics_);
       if (end.links.answer_for(question.comm, end)) return;
       return end.send(wire::encode(wire::Reject{.comm = question.our_comm,
                                                 .code = wire::RejectCode::kAbandoned,
                                                 .text = "no such connection"}));
     }
-    case wire::MessageType::kFenced: return about_path(read(static_cast<wire::Fenced*>(nullptr)));
-    case wire::MessageType::kOfferPath:
-      return about_path(read(static_cast<wire::OfferPath*>(nullptr)));
+    case wire::MessageType::kFenced: return about_path(read<wire::Fenced>(frame, all_nics_));
+    case wire::MessageType::kOfferPath: return about_path(read<wire::OfferPath>(frame, all_nics_));
     case wire::MessageType::kAnswerPath:
-      return about_path(read(static_cast<wire::AnswerPath*>(nullptr)));
-    case wire::MessageType::kPathNote:
-      return about_path(read(static_cast<wire::PathNote*>(nullptr)));
+      return about_path(read<wire::AnswerPath>(frame, all_nics_));
+    case wire::MessageType::kPathNote: return about_path(read<wire::PathNote>(frame, all_nics_));
     case wire::MessageType::kHello:
     case wire::MessageType::kHelloAck:
     case wire::MessageType::kRefuse:

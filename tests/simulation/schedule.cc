@@ -13,7 +13,7 @@
 namespace beeline::simulation {
 namespace {
 
-constexpr std::array<const char*, kFaultKinds> kNames = {
+constexpr std::array<std::string_view, kFaultKinds> kNames = {
     "down",     "down-silently", "false-event", "one-way",  "both-ways",        "loss",
     "delay",    "doubled",       "removed",     "address",  "status",           "no-error-state",
     "no-posts", "no-queues",     "no-flushes",  "ctl-cut",  "ctl-mute",         "stopped",
@@ -69,7 +69,7 @@ Fault draw_fault(std::uint64_t seed, std::uint64_t number, const RunOptions& run
 
 }  // namespace
 
-const char* name_of(FaultKind kind) noexcept { return kNames[static_cast<std::size_t>(kind)]; }
+std::string_view name_of(FaultKind kind) noexcept { return kNames[static_cast<std::size_t>(kind)]; }
 
 RunOptions draw_run(std::uint64_t seed) {
   Draws draws(seed, kDrawsOfRun);
@@ -107,8 +107,8 @@ RunOptions draw_run(std::uint64_t seed) {
 std::string to_text(const Fault& fault) {
   char text[160];
   std::snprintf(text, sizeof text, "at %.3f for %.3f %s h%u/n%u h%u/n%u %u", ms(fault.at_ns),
-                ms(fault.for_ns), name_of(fault.kind), fault.host, fault.nic, fault.other_host,
-                fault.other_nic, fault.amount);
+                ms(fault.for_ns), name_of(fault.kind).data(), fault.host, fault.nic,
+                fault.other_host, fault.other_nic, fault.amount);
   return text;
 }
 

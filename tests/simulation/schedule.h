@@ -78,6 +78,6 @@ std::string to_text(const RunOptions& options);
 // Empty: it is not understood, and `why` says what.
 std::optional<RunOptions> parse_run(std::string_view text, std::string& why);
 
-const char* name_of(FaultKind kind) noexcept;
+std::string_view name_of(FaultKind kind) noexcept;
 
 }  // namespace beeline::simulation

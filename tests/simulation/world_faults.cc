@@ -48,8 +48,8 @@ void World::begin(const Fault& fault) {
     case FaultKind::kStopped: return process.stop_until(agenda_.now() + fault.for_ns);
     case FaultKind::kNoCalls: {
       const Pair& pair = pairs_[fault.amount % pairs_.size()];
-      End& end = fault.host == 0 ? static_cast<End&>(*pair.sender) : *pair.receiver;
-      return end.pause_until(agenda_.now() + fault.for_ns);
+      const std::int64_t until = agenda_.now() + fault.for_ns;
+      return fault.host == 0 ? pair.sender->pause_until(until) : pair.receiver->pause_until(until);
     }
     case FaultKind::kSlowControl: return process.set_order_time(fault.amount * kMs);
     case FaultKind::kKilled: return process.kill();
