@@ -29,6 +29,8 @@
   X(primary_get_state, cuDevicePrimaryCtxGetState, CuResult(Ordinal, unsigned*, int*), kRequired)   \
   X(primary_retain, cuDevicePrimaryCtxRetain, CuResult(Context**, Ordinal), kRequired)              \
   X(primary_release, cuDevicePrimaryCtxRelease_v2, CuResult(Ordinal), kRequired)                    \
+  X(context_create, cuCtxCreate_v2, CuResult(Context**, unsigned, Ordinal), kOptional)              \
+  X(context_destroy, cuCtxDestroy_v2, CuResult(Context*), kOptional)                                \
   X(context_get_current, cuCtxGetCurrent, CuResult(Context**), kRequired)                           \
   X(context_get_device, cuCtxGetDevice, CuResult(Ordinal*), kRequired)                              \
   X(context_push, cuCtxPushCurrent_v2, CuResult(Context*), kRequired)                               \

@@ -185,8 +185,8 @@ CuResult cuCtxGetApiVersion(Context* context, unsigned* version) {
 
 CuResult cuCtxSynchronize() {
   std::vector<Ticket> ends;
-  const CuResult result = enter(Call::k_cuCtxSynchronize, [&](Driver& driver, Context&) {
-    ends = driver.queues.ends();
+  const CuResult result = enter(Call::k_cuCtxSynchronize, [&](Driver& driver, Context& context) {
+    ends = driver.queues.ends(context);
     return CuResult::kSuccess;
   });
   for (const Ticket& end : ends) end.wait();
@@ -196,8 +196,9 @@ CuResult cuCtxSynchronize() {
 CuResult cuCtxSynchronize_v2(Context* context) {
   std::vector<Ticket> ends;
   const CuResult result = enter(Call::k_cuCtxSynchronize_v2, [&](Driver& driver) {
-    if (named_or_current(driver, context) == nullptr) return CuResult::kInvalidContext;
-    ends = driver.queues.ends();
+    const Context* const meant = named_or_current(driver, context);
+    if (meant == nullptr) return CuResult::kInvalidContext;
+    ends = driver.queues.ends(*meant);
     return CuResult::kSuccess;
   });
   for (const Ticket& end : ends) end.wait();

@@ -25,7 +25,8 @@ CuResult cuMemAlloc_v2(DevicePtr* out, std::size_t size) {
 }
 
 CuResult cuMemFree_v2(DevicePtr pointer) {
-  return enter(Call::k_cuMemFree_v2, [&](Driver& driver, Context&) {
+  return enter(Call::k_cuMemFree_v2, [&](Driver& driver, Context& context, auto& lock) {
+    driver.wait_for_work(context, lock);
     const CuResult result = driver.memory.free(pointer);
     driver.handles.sweep();
     return result;

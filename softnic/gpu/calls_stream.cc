@@ -20,7 +20,7 @@ CuResult make_stream(Call call, Stream** out, unsigned flags, int priority) noex
     auto stream = std::make_unique<Stream>(Stream{context.gpu});
     const int count = driver.settings.queues;
     if (count != 0)
-      stream->queue = driver.queues.next(count, std::clamp(priority, kHighestPriority, 0));
+      stream->queue = driver.queues.next(context, count, std::clamp(priority, kHighestPriority, 0));
     driver.streams.insert(stream.get());
     *out = stream.release();
     return CuResult::kSuccess;

@@ -16,6 +16,7 @@ struct Context {
   unsigned retained = 0;  // reference count of a primary context
   bool is_primary = false;
   bool is_alive = false;
+  bool is_held = false;  // a call waits for the context's work, and other calls for that call
 };
 
 class Contexts {

@@ -73,4 +73,14 @@ CuResult Driver::count_call(Call call) {
                                            : static_cast<CuResult>(failure->second);
 }
 
+void Driver::wait_for_work(Context& context, std::unique_lock<std::mutex>& lock) {
+  context.is_held = true;
+  const std::vector<Ticket> ends = queues.ends(context);
+  lock.unlock();
+  for (const Ticket& end : ends) end.wait();
+  lock.lock();
+  context.is_held = false;
+  context_is_free.notify_all();
+}
+
 }  // namespace softnic::gpu

@@ -7,6 +7,7 @@
 
 #include <array>
 #include <atomic>
+#include <condition_variable>
 #include <cstdint>
 #include <mutex>
 #include <new>
@@ -26,6 +27,7 @@ namespace softnic::gpu {
 
 struct Driver {
   std::mutex mutex;
+  std::condition_variable context_is_free;  // Context::is_held has become false
   Settings settings;
   bool settings_are_bad = false;
   std::map<std::string_view, std::uint64_t> counts;  // of calls, by their names in cuda.h
@@ -54,19 +56,24 @@ struct Driver {
   CuResult count_call(Call call);
   bool is_missing(const CallRow& row) const;
 
+  // Waits until all work of the context is done. Meanwhile, other calls in this context wait for
+  // this one. The real driver does that in calls that free memory.
+  void wait_for_work(Context& context, std::unique_lock<std::mutex>& lock);
+
  private:
   Driver();
 };
 
 enum class Stage : std::uint8_t { kAlways, kInitialized };
 
-// Runs the body as `call`. A body that takes a context gets the current one of the thread.
+// Runs the body as `call`. A body that takes a context gets the current one of the thread, and one
+// that takes a lock, too, may call wait_for_work().
 template <Stage stage = Stage::kInitialized, class Body>
 CuResult enter(Call call, Body&& body) noexcept {
   try {
     Driver& driver = Driver::get();
     if (driver.is_forked()) return CuResult::kNotInitialized;
-    const std::lock_guard lock(driver.mutex);
+    std::unique_lock lock(driver.mutex);
     if (const CuResult result = driver.count_call(call); result != CuResult::kSuccess)
       return result;
     if (stage == Stage::kInitialized && driver.owner == 0) return CuResult::kNotInitialized;
@@ -75,8 +82,13 @@ CuResult enter(Call call, Body&& body) noexcept {
     } else {
       Context* const context = Contexts::current();
       if (context == nullptr) return CuResult::kInvalidContext;
+      driver.context_is_free.wait(lock, [&] { return !context->is_held; });
       if (!context->is_alive) return CuResult::kContextIsDestroyed;
-      return body(driver, *context);
+      if constexpr (std::is_invocable_v<Body, Driver&, Context&>) {
+        return body(driver, *context);
+      } else {
+        return body(driver, *context, lock);
+      }
     }
   } catch (...) {  // containers may throw std::bad_alloc
     return CuResult::kOutOfMemory;

@@ -44,16 +44,17 @@ void Queue::thread_main() {
   }
 }
 
-Queue* Queues::next(int count, int priority) {
-  Class& all = classes_[priority];
+Queue* Queues::next(const Context& context, int count, int priority) {
+  Class& all = classes_[{&context, priority}];
   const std::size_t place = all.turn++ % static_cast<std::size_t>(count);
   while (all.queues.size() <= place) all.queues.push_back(new Queue);
   return all.queues[place];
 }
 
-std::vector<Ticket> Queues::ends() const {
+std::vector<Ticket> Queues::ends(const Context& context) const {
   std::vector<Ticket> ends;
-  for (const auto& [priority, all] : classes_) {
+  for (const auto& [key, all] : classes_) {
+    if (key.first != &context) continue;
     for (Queue* const queue : all.queues) ends.push_back({queue, queue->add([] {})});
   }
   return ends;

@@ -10,9 +10,12 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 namespace softnic::gpu {
+
+struct Context;
 
 // Never destroyed, because its thread may be running.
 class Queue {
@@ -46,18 +49,18 @@ struct Ticket {
 
 class Queues {
  public:
-  // Returns a queue for a new stream: each of `count` queues in turn. Streams of another priority
-  // have other queues.
-  Queue* next(int count, int priority);
-  // The positions after the last work of each queue.
-  std::vector<Ticket> ends() const;
+  // Returns a queue for a new stream: each of `count` queues in turn. Streams of another context or
+  // priority have other queues.
+  Queue* next(const Context& context, int count, int priority);
+  // The positions after the last work of each queue of the context.
+  std::vector<Ticket> ends(const Context& context) const;
 
  private:
   struct Class {
     std::vector<Queue*> queues;
     std::size_t turn = 0;
   };
-  std::map<int, Class> classes_;
+  std::map<std::pair<const Context*, int>, Class> classes_;
 };
 
 }  // namespace softnic::gpu

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies between the host and one GPU, for all mirrors of that GPU: one stream for each direction,
-// created at first use. A GPU has few hardware queues, which streams share. With a stream for each
-// mirror, a copy would sooner or later be queued behind a kernel that waits for the copied bytes. A
-// priority of their own keeps these streams out of the queues of streams with other priorities.
+// Copies between the host and one GPU, for all mirrors of that GPU, in a CUDA context of its own.
+// In the program's context, a copy would wait for each call of the program that holds the context's
+// lock until a kernel has ended (cudaFree, a copy to pageable memory, the first launch of a
+// kernel), and that kernel may wait for the copied bytes. Streams of one context share few hardware
+// queues, too.
 //
 // Threads: only one thread may call its functions at a time (GpuMirrors ensures that).
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
-#include <string>
 
 #include "common/base/problem.h"
 #include "common/gpu/memory.h"
@@ -19,9 +20,9 @@ namespace softnic {
 
 class GpuCopier {
  public:
-  // `cuda` must outlive this object.
-  GpuCopier(const beeline::gpu::Cuda& cuda, beeline::gpu::Ordinal gpu) noexcept
-      : cuda_(cuda), gpu_(gpu) {}
+  // Creates the context. `cuda` must outlive the copier.
+  static beeline::Outcome<std::unique_ptr<GpuCopier>> make(const beeline::gpu::Cuda& cuda,
+                                                           beeline::gpu::Ordinal gpu);
   ~GpuCopier();
   GpuCopier(const GpuCopier&) = delete;
   GpuCopier& operator=(const GpuCopier&) = delete;
@@ -36,11 +37,12 @@ class GpuCopier {
   beeline::Outcome<void> to_host(const Part& part);
 
  private:
-  beeline::Outcome<void> make(beeline::gpu::Stream*& stream) const;
+  explicit GpuCopier(const beeline::gpu::Cuda& cuda) noexcept : cuda_(cuda) {}
+  beeline::Outcome<void> make_stream(beeline::gpu::Stream*& stream) const;
   beeline::Outcome<void> finish(beeline::gpu::Stream* stream) const;
 
   const beeline::gpu::Cuda& cuda_;
-  const beeline::gpu::Ordinal gpu_;
+  beeline::gpu::Context* context_ = nullptr;
   beeline::gpu::Stream* up_ = nullptr;
   beeline::gpu::Stream* down_ = nullptr;
 };

@@ -16,9 +16,9 @@ Mapping address_space(std::size_t length) {
 
 }  // namespace
 
-std::unique_ptr<GpuMirror> GpuMirror::make(std::shared_ptr<GpuCopier> copier, std::uint64_t address,
+std::unique_ptr<GpuMirror> GpuMirror::make(GpuCopier& copier, std::uint64_t address,
                                            std::size_t length) {
-  std::unique_ptr<GpuMirror> mirror(new GpuMirror(std::move(copier), address));
+  std::unique_ptr<GpuMirror> mirror(new GpuMirror(copier, address));
   mirror->inbox_ = address_space(length);
   mirror->outbox_ = address_space(length);
   return mirror->inbox_ && mirror->outbox_ ? std::move(mirror) : nullptr;
@@ -30,11 +30,11 @@ beeline::Outcome<void> GpuMirror::copy_to_gpu(std::span<const DeferredRange> ran
   for (const DeferredRange& range : ranges) {
     parts.push_back({address_ + range.offset, inbox_.base() + range.offset, range.length});
   }
-  return copier_->to_gpu(parts);
+  return copier_.to_gpu(parts);
 }
 
 beeline::Outcome<void> GpuMirror::copy_from_gpu(std::uint64_t offset, std::uint64_t length) {
-  return copier_->to_host({address_ + offset, outbox_.base() + offset, length});
+  return copier_.to_host({address_ + offset, outbox_.base() + offset, length});
 }
 
 }  // namespace softnic

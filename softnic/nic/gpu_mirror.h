@@ -11,7 +11,6 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <utility>
 
 #include "common/base/problem.h"
 #include "softnic/fabric/arena.h"
@@ -23,8 +22,8 @@ namespace softnic {
 class GpuMirror {
  public:
   // Creates a mirror of [address, address + length), which is memory of the copier's GPU. Returns
-  // null if no address space is left.
-  static std::unique_ptr<GpuMirror> make(std::shared_ptr<GpuCopier> copier, std::uint64_t address,
+  // null if no address space is left. The copier must outlive the mirror.
+  static std::unique_ptr<GpuMirror> make(GpuCopier& copier, std::uint64_t address,
                                          std::size_t length);
 
   std::uint64_t inbox() const noexcept { return reinterpret_cast<std::uint64_t>(inbox_.base()); }
@@ -36,10 +35,10 @@ class GpuMirror {
   beeline::Outcome<void> copy_from_gpu(std::uint64_t offset, std::uint64_t length);
 
  private:
-  GpuMirror(std::shared_ptr<GpuCopier> copier, std::uint64_t address) noexcept
-      : copier_(std::move(copier)), address_(address) {}
+  GpuMirror(GpuCopier& copier, std::uint64_t address) noexcept
+      : copier_(copier), address_(address) {}
 
-  const std::shared_ptr<GpuCopier> copier_;
+  GpuCopier& copier_;
   const std::uint64_t address_;
   Mapping inbox_;
   Mapping outbox_;

@@ -94,17 +94,25 @@ Result<std::unique_ptr<GpuMirror>, int> GpuMirrors::make(std::uint64_t address,
   if (cuda == nullptr) return fail(EFAULT);
   const Owners owners(*cuda, address, length);
   if (owners.first < 0 || owners.first != owners.last) return fail(EFAULT);
-  auto mirror = GpuMirror::make(copier_of(owners.first), address, length);
+  GpuCopier* const copier = copier_of(owners.first);
+  if (copier == nullptr) return fail(ENOMEM);
+  auto mirror = GpuMirror::make(*copier, address, length);
   if (mirror) return mirror;
   report_once("cannot register GPU memory: no address space is left for it");
   return fail(ENOMEM);
 }
 
-std::shared_ptr<GpuCopier> GpuMirrors::copier_of(gpu::Ordinal gpu) {
-  std::weak_ptr<GpuCopier>& known = copiers_[gpu];
-  auto copier = known.lock();
-  if (!copier) known = copier = std::make_shared<GpuCopier>(*cuda_, gpu);
-  return copier;
+GpuCopier* GpuMirrors::copier_of(gpu::Ordinal gpu) {
+  std::unique_ptr<GpuCopier>& copier = copiers_[gpu];
+  if (copier) return copier.get();
+  auto made = GpuCopier::make(*cuda_, gpu);
+  if (made) {
+    copier = std::move(*made);
+  } else {
+    report_once("cannot register GPU memory (" + made.error().text +
+                "): softnic copies in a CUDA context of its own for each GPU");
+  }
+  return copier.get();
 }
 
 std::uint32_t GpuMirrors::add(MrRecord& region, std::unique_ptr<GpuMirror> mirror) {

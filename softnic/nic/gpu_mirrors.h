@@ -36,7 +36,8 @@ class GpuMirrors {
   bool is_on_gpu(std::uint64_t address, std::size_t length);
   // Creates a mirror of GPU memory, which may include the rest of the pages in which the memory
   // begins and ends. The error is an errno; EFAULT means that the CUDA driver does not know it as
-  // GPU memory, or that the program has loaded no driver.
+  // GPU memory, or that the program has loaded no driver; ENOMEM means that no context for
+  // copies can be created or that no address space is left.
   beeline::Result<std::unique_ptr<GpuMirror>, int> make(std::uint64_t address, std::size_t length);
   // Returns the number of the mirror, or 0 if the thread cannot be started.
   std::uint32_t add(MrRecord& region, std::unique_ptr<GpuMirror> mirror);
@@ -59,7 +60,8 @@ class GpuMirrors {
   };
 
   const beeline::gpu::Cuda* driver_locked();
-  std::shared_ptr<GpuCopier> copier_of(beeline::gpu::Ordinal gpu);
+  // Null if there is none yet and none can be made, which is printed.
+  GpuCopier* copier_of(beeline::gpu::Ordinal gpu);
   void copy_every_arrived();
   void copy_every_arrived_locked();
   bool copy_to_gpu_locked(const Entry& entry);
@@ -70,10 +72,9 @@ class GpuMirrors {
   Runtime& runtime_;
   std::mutex mutex_;
   std::optional<beeline::gpu::Cuda> cuda_;
+  // The copiers, by GPU. They are kept, because a context takes long to create.
+  std::map<beeline::gpu::Ordinal, std::unique_ptr<GpuCopier>> copiers_;
   std::map<std::uint32_t, Entry> mirrors_;
-  // The copiers, by GPU. A copier is removed with the last mirror of its GPU, so that a reset of
-  // the GPU does not leave softnic with invalid streams.
-  std::map<beeline::gpu::Ordinal, std::weak_ptr<GpuCopier>> copiers_;
   std::uint32_t last_number_ = 0;
   std::atomic<std::size_t> count_{0};
   std::condition_variable ending_;

@@ -268,7 +268,8 @@ TEST_CASE("copies: registering and deregistering leave nothing behind", "[copies
         }
         const UniqueFd after(dup(0));
         BL_MUST(after.get() == before.get() + 1);
-        BL_MUST(cuda.softgpu_calls("cuStreamCreateWithPriority") == 0);  // nothing was copied
+        BL_MUST(cuda.softgpu_calls("cuCtxCreate") == 1);
+        BL_MUST(cuda.softgpu_calls("cuStreamCreateWithPriority") == 2);
         BL_MUST(cuda.softgpu_calls("cuDevicePrimaryCtxRetain") - contexts ==
                 cuda.softgpu_calls("cuDevicePrimaryCtxRelease"));
         BL_MUST(cuda.softgpu_pinned() == 0 && cuda.softgpu_open_handles() == 0);
@@ -293,18 +294,11 @@ struct Kernel {
   }
 };
 
-struct Crowd {
-  const char* settings;
-  int priority;  // of the kernel's stream
-};
-
 }  // namespace
 
 TEST_CASE("copies: a kernel that waits for data in many regions gets it", "[copies]") {
-  // One queue for kernels, and separate ones for copies because of their priority. Or the same
-  // priority for all, and fewer queues than regions.
-  const Crowd crowd = GENERATE(Crowd{"nic=copies,queues=1", 0}, Crowd{"nic=copies,queues=8", -5});
-  INFO(crowd.settings);
+  const std::string settings = GENERATE("nic=copies,queues=1", "nic=copies,queues=8");
+  INFO(settings);
   in_process(
       [&](Cuda& cuda) {
         cuda.start();
@@ -317,7 +311,7 @@ TEST_CASE("copies: a kernel that waits for data in many regions gets it", "[copi
         }
         Kernel kernel;
         softnic::gpu::Stream* stream = nullptr;
-        CU_MUST(cuda, kSuccess, cuda.cuStreamCreateWithPriority(&stream, 1, crowd.priority));
+        CU_MUST(cuda, kSuccess, cuda.cuStreamCreateWithPriority(&stream, 1, -5));
         CU_MUST(cuda, kSuccess, cuda.cuLaunchHostFunc(stream, Kernel::run, &kernel));
         for (const auto& region : regions) {
           BL_MUST_OK(post(pair.b.qp, RecvWork{.wr_id = 2}));
@@ -338,7 +332,69 @@ TEST_CASE("copies: a kernel that waits for data in many regions gets it", "[copi
         BL_MUST(cuda.softgpu_calls("cuStreamCreateWithPriority") == 3);
         CU_MUST(cuda, kSuccess, cuda.cuStreamDestroy_v2(stream));
       },
-      {{"SOFTGPU", crowd.settings}});
+      {{"SOFTGPU", settings}});
+}
+
+// Such a call waits for the kernel, and other calls in the program's context wait for that call.
+TEST_CASE("copies: a call that waits for a kernel does not hold up the kernel's data", "[copies]") {
+  in_process(
+      [&](Cuda& cuda) {
+        cuda.start();
+        Pair pair;
+        Buffer data = pair.a.buffer(kSize);
+        data.fill(1);
+        const GpuMemory region(cuda, pair.b.pd.get(), Way::kPeermem);
+        const DevicePtr other = cuda.allocate(kPage);
+        Kernel kernel;
+        softnic::gpu::Stream* stream = nullptr;
+        CU_MUST(cuda, kSuccess, cuda.cuStreamCreate(&stream, 1));
+        CU_MUST(cuda, kSuccess, cuda.cuLaunchHostFunc(stream, Kernel::run, &kernel));
+        softnic::gpu::Context* context = nullptr;
+        CU_MUST(cuda, kSuccess, cuda.cuCtxGetCurrent(&context));
+        softnic::gpu::CuResult freed{};
+        std::thread freer([&] {
+          (void)cuda.cuCtxSetCurrent(context);
+          freed = cuda.cuMemFree_v2(other);
+        });
+        const std::string complaint = complaint_of([&] {
+          must_come_true([&] { return cuda.softgpu_calls("cuMemFree") == 1; });
+          BL_MUST_OK(post(pair.b.qp, RecvWork{.wr_id = 2}));
+          BL_MUST_OK(post(pair.a.qp, write_imm_work(data.all(), region.all(), 1, 1)));
+          must_complete(pair.a.send_cq.get(), 1);
+          must_complete(pair.b.recv_cq.get(), 2);
+          BL_MUST(region.has(1));
+          BL_MUST(!kernel.gave_up);
+        });
+        kernel.may_end = true;
+        freer.join();
+        BL_MUST(complaint == "");
+        BL_MUST(freed == softnic::gpu::CuResult::kSuccess);
+        CU_MUST(cuda, kSuccess, cuda.cuStreamDestroy_v2(stream));
+      },
+      {{"SOFTGPU", "nic=copies,queues=8"}});
+}
+
+TEST_CASE("copies: no region is registered without a context for copies", "[copies]") {
+  const std::string call = GENERATE("cuCtxCreate", "cuStreamCreateWithPriority");
+  INFO(call);
+  const CudaEnding ending = end_of_process(
+      [&](Cuda& cuda) {
+        cuda.start();
+        const TestFabric fabric;
+        const Nic nic("softnic0");
+        const DevicePtr device = cuda.allocate(kPage);
+        const auto registered = [&] {
+          errno = 0;
+          return MrPtr(ibv_reg_mr(nic.pd.get(), pointer(device), kPage, kAllAccess)) != nullptr;
+        };
+        cuda.set(("nic=copies,fail=" + call + "@1:2").c_str());
+        BL_MUST(!registered() && errno == ENOMEM);
+        BL_MUST(registered());
+      },
+      kCopies);
+  CHECK(ending.complaint == "");
+  CHECK(ending.diagnostics.find("cannot register GPU memory (" + call +
+                                ": CUDA_ERROR_OUT_OF_MEMORY)") != std::string::npos);
 }
 
 // NICs get whole pages, and the driver does not know the bytes of these pages that are not of the
@@ -421,10 +477,10 @@ TEST_CASE("copies: a failed copy is reported once", "[copies]") {
         Buffer data = a.buffer(64);
         const GpuMemory gpu(cuda, b.pd.get(), Way::kPeermem);
         // It is printed although another message was printed before.
-        cuda.set("nic=copies,fail=cuStreamCreateWithPriority@1:201");
+        cuda.set("nic=copies,fail=cuStreamSynchronize@1:201");
         BL_MUST_OK(post(a.qp, write_work(data.all(), gpu.part(0, 64), 0)));
         must_complete(a.send_cq.get(), 0);
-        must_come_true([&] { return cuda.softgpu_calls("cuStreamCreateWithPriority") == 1; });
+        must_come_true([&] { return cuda.softgpu_calls("cuStreamSynchronize") == 1; });
         const std::string turns = "nic=copies,fail=" + call + "@1:201,fail=" + call + "@2:201";
         cuda.set(turns.c_str());
         BL_MUST_OK(post(a.qp, write_work(data.all(), gpu.part(0, 64), 1)));
@@ -443,6 +499,6 @@ TEST_CASE("copies: a failed copy is reported once", "[copies]") {
   const std::size_t first = ending.diagnostics.find(said);
   CHECK(first != std::string::npos);
   CHECK(ending.diagnostics.find(said, first + 1) == std::string::npos);
-  CHECK(ending.diagnostics.find("cannot copy between host and GPU (cuStreamCreateWithPriority") !=
+  CHECK(ending.diagnostics.find("cannot copy between host and GPU (cuStreamSynchronize") !=
         std::string::npos);
 }
