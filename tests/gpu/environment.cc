@@ -60,9 +60,6 @@ Variables common_variables(const RunSettings& settings) {
       // From 2.30 on, each communicator would also open softnic's devices with NCCL's own code, for
       // GPU-initiated networking.
       {"NCCL_GIN_ENABLE", "0"},
-      // More streams than this number share hardware queues, in which a copy may wait for a kernel
-      // that waits for the copy.
-      {"CUDA_DEVICE_MAX_CONNECTIONS", "32"},
       {"NCCL_DEBUG", "INFO"},
       {"NCCL_DEBUG_SUBSYS", "INIT,NET,ENV,TUNING"},
   };
