@@ -6,6 +6,8 @@
 //
 // The last bytes belong to the connecting process, which writes the number of its attempt there.
 // NCCL passes the same memory with every retry of connect(), so that a retry finds its attempt.
+//
+// message_bytes.h explains fields().
 #pragma once
 
 #include <array>
@@ -46,6 +48,11 @@ struct SocketAddress {
   std::array<std::uint8_t, 16> bytes{};  // IPv4: the first four
   std::uint32_t scope = 0;               // IPv6 link-local: the index of the interface on that host
 
+  // Without the port: an object that has it too names it itself.
+  static void fields(auto& io, auto& address) {
+    io.choice(address.kind, AddressKind::kIpv6);
+    io(address.bytes, address.scope);
+  }
   bool operator==(const SocketAddress&) const = default;
 };
 
@@ -54,8 +61,14 @@ struct RailCounts {
   std::uint8_t rails = 1;         // devices: 1 to kMaxRails
   std::uint8_t qps_per_rail = 1;  // queue pairs on each of them that its user wants: 1 to kMaxPaths
 
+  static void fields(auto& io, auto& counts) {
+    io.within(counts.rails, 1, kMaxRails);
+    io.within(counts.qps_per_rail, 1, kMaxPaths);
+  }
   bool operator==(const RailCounts&) const = default;
 };
+
+inline constexpr std::size_t kHandleTextBytes = 16;
 
 struct Handle {
   VersionRange versions = kOurVersions;
@@ -67,10 +80,19 @@ struct Handle {
   std::string host;        // cut to kHandleTextBytes, as the next
   std::string device;      // "mlx5_0:1": the listener's first
 
+  static void fields(auto& io, auto& handle) {
+    io(handle.versions, handle.listener, handle.process, handle.token);
+    io.choice(handle.address.kind, AddressKind::kIpv6);
+    io.halves(handle.counts.rails, handle.counts.qps_per_rail);
+    io.require(handle.counts.rails >= 1 && handle.counts.rails <= kMaxRails);
+    io.require(handle.counts.qps_per_rail >= 1 && handle.counts.qps_per_rail <= kMaxPaths);
+    io.within(handle.address.port, 1, UINT16_MAX);
+    io(handle.address.scope, handle.address.bytes);
+    io.padded(handle.host, kHandleTextBytes);
+    io.padded(handle.device, kHandleTextBytes);
+  }
   bool operator==(const Handle&) const = default;
 };
-
-inline constexpr std::size_t kHandleTextBytes = 16;
 
 // The attempt is none.
 void encode(const Handle& handle, HandleBytes out);

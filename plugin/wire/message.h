@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The messages of the control channel. Each has an encoder, which makes a whole frame, and a
-// decoder for the body. A decoder trusts nothing: it checks every length, count, number and
-// enumerator, and bytes that are left over are an error too.
+// The messages of the control channel. encode() and decode() of message_frame.h are made from their
+// fields(), which message_bytes.h explains.
 //
 // Each process numbers its own ends of comms. `comm` in a message is the number that the receiver
 // of the message has given; the numbers in CONNECT and `our_comm` in ACCEPT are the sender's.
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -32,11 +32,21 @@ struct ResumeOffer {
   Token token{};
   std::vector<SocketAddress> addresses = {};  // with their ports; at least one
 
+  static void fields(auto& io, auto& offer) {
+    io(offer.token);
+    io.count(offer.addresses, kMaxResumeAddresses);
+    for (auto& address : offer.addresses) {
+      io(address);
+      io.within(address.port, 1, UINT16_MAX);
+    }
+    io.require(!offer.addresses.empty());
+  }
   bool operator==(const ResumeOffer&) const = default;
 };
 
 struct Hello {
   static constexpr MessageType kType = MessageType::kHello;
+  static constexpr const char* kReading = "read a HELLO";
   VersionRange versions = kOurVersions;
   ProcessId process{};
   std::string host;
@@ -45,11 +55,17 @@ struct Hello {
   Token token{};
   std::optional<ResumeOffer> resume = {};  // none: the channel ends when it is lost
 
+  static void fields(auto& io, auto& hello) {
+    io(hello.versions, hello.process);
+    io.text(hello.host, kMaxNameBytes);
+    io(hello.pid, hello.listener, hello.token, hello.resume);
+  }
   bool operator==(const Hello&) const = default;
 };
 
 struct HelloAck {
   static constexpr MessageType kType = MessageType::kHelloAck;
+  static constexpr const char* kReading = "read a HELLO_ACK";
   std::uint16_t version = 0;
   ProcessId process{};
   std::string host;
@@ -57,6 +73,12 @@ struct HelloAck {
   std::uint64_t clock_ns = 0;  // the sender's CLOCK_MONOTONIC as it sends
   std::optional<ResumeOffer> resume = {};
 
+  static void fields(auto& io, auto& ack) {
+    io.within(ack.version, kOurVersions.least, kOurVersions.most);
+    io(ack.process);
+    io.text(ack.host, kMaxNameBytes);
+    io(ack.pid, ack.clock_ns, ack.resume);
+  }
   bool operator==(const HelloAck&) const = default;
 };
 
@@ -69,10 +91,16 @@ enum class RefuseCode : std::uint8_t {
 
 struct Refuse {
   static constexpr MessageType kType = MessageType::kRefuse;
+  static constexpr const char* kReading = "read a REFUSE";
   RefuseCode code = RefuseCode::kUnknownListener;
   VersionRange versions = kOurVersions;
   std::string text = {};
 
+  static void fields(auto& io, auto& refuse) {
+    io(refuse.versions);
+    io.choice(refuse.code, RefuseCode::kUnknownChannel);
+    io.text(refuse.text, kMaxTextBytes);
+  }
   bool operator==(const Refuse&) const = default;
 };
 
@@ -82,6 +110,10 @@ struct Window {
   std::uint64_t length = 0;                      // 0: no such memory
   std::array<std::uint32_t, kMaxRails> rkeys{};  // by rail of the end that has the memory
 
+  static void fields(auto& io, auto& window) {
+    io(window.address, window.length, window.rkeys);
+    io.require(window.length <= UINT64_MAX - window.address);
+  }
   bool operator==(const Window&) const = default;
 };
 
@@ -89,6 +121,7 @@ struct Window {
 // those that it could not make. In a message that was decoded, no number is there twice.
 struct Connect {
   static constexpr MessageType kType = MessageType::kConnect;
+  static constexpr const char* kReading = "read a CONNECT";
   std::uint32_t listener = 0;
   Token token{};
   std::uint32_t comm = 0;  // the sender's number
@@ -97,26 +130,40 @@ struct Connect {
   std::vector<PathOffer> paths = {};
   std::vector<MissingPath> missing = {};
 
+  static void fields(auto& io, auto& connect) {
+    io(connect.listener, connect.token, connect.comm, connect.counts, connect.window);
+    path_lists(io, connect);
+  }
   bool operator==(const Connect&) const = default;
 };
 
 struct Accept {
   static constexpr MessageType kType = MessageType::kAccept;
+  static constexpr const char* kReading = "read an ACCEPT";
   std::uint32_t comm = 0;
   std::uint32_t our_comm = 0;  // the sender's number
   Window window = {};
   std::vector<PathAnswer> paths = {};     // of those that were offered
   std::vector<MissingPath> missing = {};  // the others that were offered
 
+  static void fields(auto& io, auto& accept) {
+    io(accept.comm, accept.our_comm, accept.window);
+    path_lists(io, accept);
+  }
   bool operator==(const Accept&) const = default;
 };
 
 struct Ready {
   static constexpr MessageType kType = MessageType::kReady;
+  static constexpr const char* kReading = "read a READY";
   std::uint32_t comm = 0;
   std::vector<std::uint8_t> paths = {};   // the numbers of those that are connected
   std::vector<MissingPath> missing = {};  // the others that were accepted
 
+  static void fields(auto& io, auto& ready) {
+    io(ready.comm);
+    path_lists(io, ready);
+  }
   bool operator==(const Ready&) const = default;
 };
 
@@ -129,24 +176,33 @@ enum class RejectCode : std::uint8_t {
 
 struct Reject {
   static constexpr MessageType kType = MessageType::kReject;
+  static constexpr const char* kReading = "read a REJECT";
   std::uint32_t comm = 0;
   RejectCode code = RejectCode::kFailed;
   std::string text = {};
 
+  static void fields(auto& io, auto& reject) {
+    io(reject.comm);
+    io.choice(reject.code, RejectCode::kAbandoned);
+    io.text(reject.text, kMaxTextBytes);
+  }
   bool operator==(const Reject&) const = default;
 };
 
 struct Goodbye {
   static constexpr MessageType kType = MessageType::kGoodbye;
+  static constexpr const char* kReading = "read a GOODBYE";
   std::uint32_t comm = 0;
   std::uint32_t settled = 0;  // the first position that the sender has not finished
 
+  static void fields(auto& io, auto& goodbye) { io(goodbye.comm, goodbye.settled); }
   bool operator==(const Goodbye&) const = default;
 };
 
 // The first message of a process that dials again because it has lost a channel.
 struct Resume {
   static constexpr MessageType kType = MessageType::kResume;
+  static constexpr const char* kReading = "read a RESUME";
   VersionRange versions = kOurVersions;
   ProcessId process{};  // the sender's
   Token token{};        // from the ResumeOffer of the process that is dialed
@@ -154,15 +210,20 @@ struct Resume {
   // later one, or by a dial in the other direction, is void.
   std::uint32_t attempt = 0;
 
+  static void fields(auto& io, auto& resume) {
+    io(resume.versions, resume.process, resume.token, resume.attempt);
+  }
   bool operator==(const Resume&) const = default;
 };
 
 struct ResumeAck {
   static constexpr MessageType kType = MessageType::kResumeAck;
+  static constexpr const char* kReading = "read a RESUME_ACK";
   ProcessId process{};        // the sender's
   Token token{};              // from the ResumeOffer of the process that has dialed
   std::uint32_t attempt = 0;  // the sender's own attempts up to this one are void
 
+  static void fields(auto& io, auto& ack) { io(ack.process, ack.token, ack.attempt); }
   bool operator==(const ResumeAck&) const = default;
 };
 
@@ -171,29 +232,15 @@ struct ResumeAck {
 // the answer is GOODBYE, or REJECT if the receiver knows no such comm.
 struct StillOpen {
   static constexpr MessageType kType = MessageType::kStillOpen;
+  static constexpr const char* kReading = "read a STILL_OPEN";
   std::uint32_t comm = 0;
   std::uint32_t our_comm = 0;  // the sender's number
 
+  static void fields(auto& io, auto& still_open) { io(still_open.comm, still_open.our_comm); }
   bool operator==(const StillOpen&) const = default;
 };
 
-Bytes encode(const Hello& message);
-Bytes encode(const HelloAck& message);
-Bytes encode(const Refuse& message);
-Bytes encode(const Connect& message);
-Bytes encode(const Accept& message);
-Bytes encode(const Ready& message);
-Bytes encode(const Reject& message);
-Bytes encode(const Goodbye& message);
-Bytes encode(const Resume& message);
-Bytes encode(const ResumeAck& message);
-Bytes encode(const StillOpen& message);
-
-// decode<Hello>(body). The error is kProtocol. For HELLO and RESUME it may also be kUnsupported: no
-// version of the protocol in common; hello_versions() tells the peer's.
-template <class Message>
-Result<Message> decode(ByteView body);
-
+// Of the body of a HELLO or RESUME of any version.
 Result<VersionRange> hello_versions(ByteView body);
 
 }  // namespace beeline::wire

@@ -1,9 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Writes and reads numbers and texts as bytes, little-endian on every machine.
+// Writes objects as bytes and reads them again; numbers are little-endian on every machine.
 //
-// A Reader trusts nothing. After its first failure everything it returns is zero or empty, so that
-// a decoder reads all fields and checks once, at the end, whether all of them were valid.
+// A message, and each object in it, describes its bytes once:
+//   static void fields(auto& io, auto& object)
+// names the fields in the order of their bytes, with their limits. A Writer as `io` writes the
+// fields, and a Reader sets them. So a field cannot be written and not read. (A field that has been
+// forgotten in both fails tests/unit/wire_message_test.cc.)
+//
+// Writer and Reader have the same functions:
+//   io(a, b, ...)              numbers, flags, arrays, optional objects, objects with fields()
+//   io.within(a, least, most)  a number
+//   io.choice(a, last)         an enumerator; their values are 0 to `last`
+//   io.text(a, most)           a text for people, of at most `most` bytes
+//   io.padded(a, size)         a text in a field of fixed size
+//   io.list(a, most)           a vector of at most `most` elements
+//   io.count(a, most)          only the size of a vector: fields() goes on with its elements
+//   io.first(a, n)             the number `n`, and so many elements of an array
+//   io.halves(a, b)            two numbers of 4 bits
+//   io.constant(a)             this value and no other
+//   io.require(condition)      a condition on the fields before
+//
+// A Reader trusts nothing: it checks every limit and condition. From its first failure on, numbers
+// are zero or the least that they may be, and texts and lists are empty. So fields() needs no
+// checks of its own, and the caller asks once, at the end, whether all fields were valid. A Writer
+// cuts texts that are too long, and checks nothing else.
 #pragma once
 
 #include <algorithm>
@@ -11,10 +32,13 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include "common/base/result.h"
@@ -26,42 +50,75 @@ using ByteView = std::span<const std::byte>;
 
 class Writer {
  public:
-  template <std::unsigned_integral T>
-  void number(T value) {
-    for (std::size_t i = 0; i < sizeof(T); ++i) {
-      bytes_.push_back(static_cast<std::byte>(value >> (8 * i) & 0xff));
-    }
-  }
-  template <std::signed_integral T>
-  void number(T value) {
-    number(static_cast<std::make_unsigned_t<T>>(value));
+  void operator()(const auto&... values) { (one(values), ...); }
+  template <std::integral T>
+  void within(T value, std::type_identity_t<T> /*least*/, std::type_identity_t<T> /*most*/) {
+    one(value);
   }
   template <class E>
-  requires std::is_enum_v<E>
-  void choice(E value) { number(static_cast<std::underlying_type_t<E>>(value)); }
-  void flag(bool value) { number(static_cast<std::uint8_t>(value ? 1 : 0)); }
-  template <std::size_t N>
-  void array(const std::array<std::uint8_t, N>& value) {
-    for (const std::uint8_t byte : value) number(byte);
+  void choice(E value, E /*last*/) {
+    one(static_cast<std::underlying_type_t<E>>(value));
   }
-  void count(std::size_t value) { number(static_cast<std::uint16_t>(value)); }
-  // Cut if it is longer than `max`, because such texts are only for people.
-  void text(std::string_view value, std::size_t max) {
-    const std::string_view cut = value.substr(0, max);
-    count(cut.size());
-    for (const char c : cut) bytes_.push_back(static_cast<std::byte>(c));
+  void text(std::string_view value, std::size_t most) {
+    const std::string_view cut = value.substr(0, most);
+    size(cut.size());
+    padded(cut, cut.size());
   }
-  // A field of fixed size: cut, or padded with zeroes.
+  // Cut, or padded with zeroes.
   void padded(std::string_view value, std::size_t size) {
     for (std::size_t i = 0; i < size; ++i) {
       bytes_.push_back(i < value.size() ? static_cast<std::byte>(value[i]) : std::byte{0});
     }
   }
+  template <class T>
+  void list(const std::vector<T>& values, std::size_t most) {
+    count(values, most);
+    for (const T& value : values) one(value);
+  }
+  template <class T>
+  void count(const std::vector<T>& values, std::size_t /*most*/) {
+    size(values.size());
+  }
+  template <class T, std::size_t N>
+  void first(const std::array<T, N>& values, std::uint8_t used) {
+    size(used);
+    for (const T& value : std::span(values).first(used)) one(value);
+  }
+  void halves(std::uint8_t low, std::uint8_t high) {
+    one(static_cast<std::uint8_t>(low | high << 4));
+  }
+  void constant(std::integral auto value) { one(value); }
+  void require(bool /*condition*/) {}
 
   const Bytes& bytes() const noexcept { return bytes_; }
   Bytes take() noexcept { return std::move(bytes_); }
 
  private:
+  template <std::integral T>
+  void one(T value) {
+    for (std::size_t i = 0; i < sizeof(T); ++i) {
+      bytes_.push_back(static_cast<std::byte>(static_cast<std::uint64_t>(value) >> (8 * i) & 0xff));
+    }
+  }
+  template <class T, std::size_t N>
+  void one(const std::array<T, N>& values) {
+    for (const T& value : values) one(value);
+  }
+  template <class T>
+  void one(const std::optional<T>& value) {
+    one(value.has_value());
+    if (value) one(*value);
+  }
+  template <class A, class B>
+  void one(const std::variant<A, B>& value) {
+    one(value.index() == 1);
+    std::visit([this](const auto& object) { one(object); }, value);
+  }
+  template <class T>
+  requires std::is_class_v<T>
+  void one(const T& object) { T::fields(*this, object); }
+  void size(std::size_t value) { one(static_cast<std::uint16_t>(value)); }
+
   Bytes bytes_;
 };
 
@@ -69,78 +126,119 @@ class Reader {
  public:
   explicit Reader(ByteView bytes) noexcept : left_(bytes) {}
 
-  template <std::unsigned_integral T>
-  T number() noexcept {
-    if (!has(sizeof(T))) return 0;
-    std::uint64_t value = 0;
-    for (std::size_t i = 0; i < sizeof(T); ++i) {
-      value |= std::to_integer<std::uint64_t>(left_[i]) << (8 * i);
-    }
-    left_ = left_.subspan(sizeof(T));
-    return static_cast<T>(value);
-  }
-  template <std::signed_integral T>
-  T number() noexcept {
-    return static_cast<T>(number<std::make_unsigned_t<T>>());
-  }
-  // Fails outside of [least, most].
+  void operator()(auto&... values) { (one(values), ...); }
   template <std::integral T>
-  T within(T least, T most) noexcept {
-    const T value = number<T>();
+  void within(T& value, std::type_identity_t<T> least, std::type_identity_t<T> most) {
+    one(value);
     require(value >= least && value <= most);
-    return is_good_ ? value : least;
+    if (!is_good_) value = least;
   }
-  // An enumerator; their values are 0 to `last`.
   template <class E>
-  requires std::is_enum_v<E> E choice(E last)
-  noexcept {
-    using Number = std::underlying_type_t<E>;
-    return static_cast<E>(within<Number>(0, static_cast<Number>(last)));
+  void choice(E& value, E last) {
+    std::underlying_type_t<E> number = 0;
+    within(number, 0, static_cast<std::underlying_type_t<E>>(last));
+    value = static_cast<E>(number);
   }
-  bool flag() noexcept { return within<std::uint8_t>(0, 1) == 1; }
-  template <std::size_t N>
-  std::array<std::uint8_t, N> array() noexcept {
-    std::array<std::uint8_t, N> value{};
-    for (std::uint8_t& byte : value) byte = number<std::uint8_t>();
-    return value;
+  void text(std::string& value, std::size_t most) { value = printable(next(size(most))); }
+  void padded(std::string& value, std::size_t size) {
+    const ByteView bytes = next(size);
+    const auto end = std::ranges::find(bytes, std::byte{0});
+    value = printable(ByteView(bytes.begin(), end));
   }
-  std::size_t count(std::size_t most) noexcept {
-    return within<std::uint16_t>(0, static_cast<std::uint16_t>(most));
+  template <class T>
+  void list(std::vector<T>& values, std::size_t most) {
+    count(values, most);
+    for (T& value : values) one(value);
   }
-  // Unprintable characters become question marks, because the text goes to the log.
-  std::string text(std::size_t most) {
-    const std::size_t size = count(most);
-    if (!has(size)) return {};
-    return printable(size);
+  template <class T>
+  void count(std::vector<T>& values, std::size_t most) {
+    values.resize(size(most));
   }
-  std::string padded(std::size_t size) {
-    if (!has(size)) return {};
-    std::size_t used = 0;
-    while (used < size && left_[used] != std::byte{0}) ++used;
-    const ByteView rest = left_.subspan(size);
-    std::string value = printable(used);
-    left_ = rest;
-    return value;
+  template <class T, std::size_t N>
+  void first(std::array<T, N>& values, std::uint8_t& used) {
+    static_assert(N <= UINT8_MAX);
+    used = static_cast<std::uint8_t>(size(N));
+    for (T& value : std::span(values).first(used)) one(value);
   }
-
+  void halves(std::uint8_t& low, std::uint8_t& high) {
+    std::uint8_t both = 0;
+    one(both);
+    low = both & 0xf;
+    high = static_cast<std::uint8_t>(both >> 4);
+  }
+  template <std::integral T>
+  void constant(T expected) {
+    T value = 0;
+    one(value);
+    require(value == expected);
+  }
   void require(bool condition) noexcept { is_good_ = is_good_ && condition; }
+
   bool is_good() const noexcept { return is_good_; }
   // All fields were valid, and no bytes are left over.
   bool is_finished() const noexcept { return is_good_ && left_.empty(); }
 
  private:
-  bool has(std::size_t size) noexcept {
-    require(left_.size() >= size);
-    return is_good_;
+  template <std::integral T>
+  void one(T& value) {
+    std::uint64_t number = 0;
+    const ByteView bytes = next(sizeof(T));
+    for (std::size_t i = 0; i < bytes.size(); ++i) {
+      number |= std::to_integer<std::uint64_t>(bytes[i]) << (8 * i);
+    }
+    value = static_cast<T>(number);
   }
-  std::string printable(std::size_t size) {
-    std::string value(size, '?');
-    for (std::size_t i = 0; i < size; ++i) {
-      const auto c = std::to_integer<unsigned char>(left_[i]);
+  void one(bool& value) {
+    std::uint8_t number = 0;
+    within(number, 0, 1);
+    value = number == 1;
+  }
+  template <class T, std::size_t N>
+  void one(std::array<T, N>& values) {
+    for (T& value : values) one(value);
+  }
+  template <class T>
+  void one(std::optional<T>& value) {
+    bool is_there = false;
+    one(is_there);
+    value.reset();
+    if (is_there) one(value.emplace());
+  }
+  template <class A, class B>
+  void one(std::variant<A, B>& value) {
+    bool is_second = false;
+    one(is_second);
+    if (is_second) {
+      value.template emplace<1>();
+    } else {
+      value.template emplace<0>();
+    }
+    std::visit([this](auto& object) { one(object); }, value);
+  }
+  template <class T>
+  requires std::is_class_v<T>
+  void one(T& object) { T::fields(*this, object); }
+  std::size_t size(std::size_t most) {
+    std::uint16_t value = 0;
+    within(value, 0, static_cast<std::uint16_t>(most));
+    return value;
+  }
+  // Unprintable characters become question marks, because the text goes to the log.
+  static std::string printable(ByteView bytes) {
+    std::string value(bytes.size(), '?');
+    for (std::size_t i = 0; i < bytes.size(); ++i) {
+      const auto c = std::to_integer<unsigned char>(bytes[i]);
       if (c >= 0x20 && c < 0x7f) value[i] = static_cast<char>(c);
     }
-    left_ = left_.subspan(size);
     return value;
+  }
+  // Empty after a failure.
+  ByteView next(std::size_t size) {
+    require(left_.size() >= size);
+    if (!is_good_) return {};
+    const ByteView bytes = left_.first(size);
+    left_ = left_.subspan(size);
+    return bytes;
   }
 
   ByteView left_;

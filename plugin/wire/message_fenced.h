@@ -2,6 +2,8 @@
 //
 // FENCED: the end that sends it has taken a path of a comm out of use, and reports what it has got
 // by it. The other end does the same, and then what is missing goes over the other paths.
+//
+// message_bytes.h explains fields().
 #pragma once
 
 #include <cstdint>
@@ -14,6 +16,7 @@ namespace beeline::wire {
 
 struct Fenced {
   static constexpr MessageType kType = MessageType::kFenced;
+  static constexpr const char* kReading = "read a FENCED";
   std::uint32_t comm = 0;
   std::uint8_t path = 0;
   std::uint32_t generation = 0;  // of the path
@@ -25,13 +28,14 @@ struct Fenced {
   // device has lost what it has acknowledged.
   LineSet finished = {};
 
+  static void fields(auto& io, auto& fenced) {
+    io(fenced.comm);
+    io.within(fenced.path, 0, kMaxPaths - 1);
+    io(fenced.generation, fenced.has_peer_report, fenced.report, fenced.finished);
+    io.require(fenced.finished.empty() ||
+               (fenced.has_peer_report && std::holds_alternative<SenderReport>(fenced.report)));
+  }
   bool operator==(const Fenced&) const = default;
 };
-
-Bytes encode(const Fenced& message);
-template <class Message>
-Result<Message> decode(ByteView body);
-template <>
-Result<Fenced> decode<Fenced>(ByteView body);
 
 }  // namespace beeline::wire

@@ -2,6 +2,21 @@
 #include "plugin/wire/message_frame.h"
 
 namespace beeline::wire {
+namespace {
+
+struct FrameHead {
+  std::uint32_t size = 0;  // of the body
+  std::uint16_t type = 0;  // MessageType
+
+  static void fields(auto& io, auto& head) {
+    io(head.size);
+    io.within(head.type, static_cast<std::uint16_t>(MessageType::kHello),
+              static_cast<std::uint16_t>(kLastType));
+    io.constant(std::uint16_t{0});
+  }
+};
+
+}  // namespace
 
 const char* to_string(MessageType type) noexcept {
   switch (type) {
@@ -26,9 +41,8 @@ const char* to_string(MessageType type) noexcept {
 
 Bytes make_frame(MessageType type, const Bytes& body) {
   Writer writer;
-  writer.number(static_cast<std::uint32_t>(body.size()));
-  writer.choice(type);
-  writer.number(std::uint16_t{0});
+  writer(FrameHead{.size = static_cast<std::uint32_t>(body.size()),
+                   .type = static_cast<std::uint16_t>(type)});
   Bytes frame = writer.take();
   frame.insert(frame.end(), body.begin(), body.end());
   return frame;
@@ -44,19 +58,18 @@ void FrameSplitter::append(ByteView bytes) {
 Result<std::optional<Frame>> FrameSplitter::next(std::size_t most) {
   const ByteView there = ByteView(bytes_).subspan(used_);
   if (there.size() < kFrameHeadBytes) return std::optional<Frame>{};
-  Reader head(there.first(kFrameHeadBytes));
-  const auto size = head.number<std::uint32_t>();
-  const auto type = head.within(static_cast<std::uint16_t>(MessageType::kHello),
-                                static_cast<std::uint16_t>(kLastType));
-  head.require(head.number<std::uint16_t>() == 0);
-  if (!head.is_finished())
+  Reader reader(there.first(kFrameHeadBytes));
+  FrameHead head;
+  reader(head);
+  if (!reader.is_finished())
     return fail(Errc::kProtocol, "read a message: it is not a frame of Beeline");
+  const std::size_t size = head.size;
   if (size > most) return fail(Errc::kProtocol, "read a message: too long");
   if (there.size() < kFrameHeadBytes + size) return std::optional<Frame>{};
   const ByteView body = there.subspan(kFrameHeadBytes, size);
   used_ += kFrameHeadBytes + size;
   return std::optional<Frame>(
-      Frame{.type = static_cast<MessageType>(type), .body = Bytes(body.begin(), body.end())});
+      Frame{.type = static_cast<MessageType>(head.type), .body = Bytes(body.begin(), body.end())});
 }
 
 }  // namespace beeline::wire

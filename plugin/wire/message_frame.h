@@ -46,6 +46,16 @@ struct Frame {
 
 Bytes make_frame(MessageType type, const Bytes& body);
 
+// A message is a struct with kType, fields() (see message_bytes.h) and kReading, the text of its
+// decoder's error. message.cc lists all messages.
+template <class Message>
+Bytes encode(const Message& message);  // makes a whole frame
+// decode<Hello>(body). The error is kProtocol: a field is not valid, or bytes are missing or left
+// over. For HELLO and RESUME it may also be kUnsupported: no version of the protocol in common;
+// hello_versions() tells the peer's.
+template <class Message>
+Result<Message> decode(ByteView body);
+
 // Cuts the bytes of a stream into frames.
 class FrameSplitter {
  public:

@@ -2,8 +2,13 @@
 //
 // The parts of CONNECT, ACCEPT and READY that describe one path. The connecting end offers
 // everything that its port has. The accepting end chooses for both and answers with its choice.
+//
+// message_bytes.h explains fields().
 #pragma once
 
+#include <algorithm>
+#include <bitset>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -11,7 +16,6 @@
 
 #include "plugin/wire/handle.h"
 #include "plugin/wire/limits.h"
-#include "plugin/wire/message_bytes.h"
 #include "plugin/wire/port_types.h"
 
 namespace beeline::wire {
@@ -19,7 +23,8 @@ namespace beeline::wire {
 inline constexpr std::size_t kMaxGids = 256;  // so many entries of the table are sent
 inline constexpr std::size_t kMaxPkeys = 256;
 inline constexpr std::size_t kMaxCmAddresses = 8;
-inline constexpr std::size_t kMaxWhyBytes = 240;  // of the reason why a path is missing
+inline constexpr std::size_t kMaxWhyBytes = 240;   // of the reason why a path is missing
+inline constexpr std::size_t kMaxDeviceName = 64;  // IBV_SYSFS_NAME_MAX
 
 // Whether the kernel's connection manager can, or must, set up the queue pair of an end.
 enum class CmSupport : std::uint8_t { kNone, kPossible, kRequested };
@@ -29,6 +34,11 @@ struct GidEntry {
   GidType type = GidType::kIb;
   Gid gid{};
 
+  static void fields(auto& io, auto& entry) {
+    io(entry.index);
+    io.choice(entry.type, GidType::kRoceV2);
+    io(entry.gid);
+  }
   bool operator==(const GidEntry&) const = default;
 };
 
@@ -36,6 +46,10 @@ struct GidRange {
   Gid base{};
   std::uint8_t prefix = 0;  // bits, 0 to 128
 
+  static void fields(auto& io, auto& range) {
+    io(range.base);
+    io.within(range.prefix, 0, 128);
+  }
   bool operator==(const GidRange&) const = default;
 };
 
@@ -49,6 +63,15 @@ struct PortSettings {
   AddressFamily family = AddressFamily::kUnset;
   std::optional<GidRange> gid_range;
 
+  static void fields(auto& io, auto& settings) {
+    io.within(settings.service_level, -1, 15);
+    io.within(settings.traffic_class, -1, 255);
+    io.within(settings.pkey_index, -1, UINT16_MAX);
+    io.within(settings.gid_index, -1, UINT16_MAX);
+    io.within(settings.roce_version, 0, 2);
+    io.choice(settings.family, AddressFamily::kIpv6);
+    io(settings.gid_range);
+  }
   bool operator==(const PortSettings&) const = default;
 };
 
@@ -58,6 +81,7 @@ struct Ece {
   std::uint32_t options = 0;
   std::uint32_t mask = 0;
 
+  static void fields(auto& io, auto& ece) { io(ece.vendor, ece.options, ece.mask); }
   bool operator==(const Ece&) const = default;
 };
 
@@ -71,6 +95,14 @@ struct QpFacts {
   std::uint8_t max_rd_atomic = 0;
   std::optional<Ece> ece;
 
+  static void fields(auto& io, auto& qp) {
+    io.text(qp.device, kMaxDeviceName);
+    io.within(qp.port, 1, UINT8_MAX);
+    io(qp.lid);
+    io.within(qp.qpn, 0, 0xff'ffff);
+    io.within(qp.psn, 0, 0xff'ffff);
+    io(qp.max_rd_atomic, qp.ece);
+  }
   bool operator==(const QpFacts&) const = default;
 };
 
@@ -79,6 +111,10 @@ struct CmOffer {
   CmSupport support = CmSupport::kNone;
   std::vector<SocketAddress> addresses = {};  // of its network interface, without ports
 
+  static void fields(auto& io, auto& cm) {
+    io.choice(cm.support, CmSupport::kRequested);
+    io.list(cm.addresses, kMaxCmAddresses);
+  }
   bool operator==(const CmOffer&) const = default;
 };
 
@@ -88,6 +124,11 @@ struct CmDestination {
   SocketAddress address;
   Token cookie{};
 
+  static void fields(auto& io, auto& cm) {
+    io(cm.address);
+    io.within(cm.address.port, 1, UINT16_MAX);
+    io(cm.cookie);
+  }
   bool operator==(const CmDestination&) const = default;
 };
 
@@ -106,6 +147,17 @@ struct PathOffer {
   std::vector<GidEntry> gids;
   CmOffer cm;
 
+  static void fields(auto& io, auto& offer) {
+    io.within(offer.number, 0, kMaxPaths - 1);
+    io(offer.qp);
+    io.choice(offer.link_layer, LinkLayer::kEthernet);
+    io.choice(offer.transport, Transport::kIwarp);
+    io.within(offer.mtu, 1, 5);
+    io(offer.speed_mbps, offer.immediate, offer.adaptive_routing, offer.settings);
+    io.list(offer.pkeys, kMaxPkeys);
+    io.list(offer.gids, kMaxGids);
+    io(offer.cm);
+  }
   bool operator==(const PathOffer&) const = default;
 };
 
@@ -124,6 +176,16 @@ struct PathAnswer {
   Notify notify = Notify::kImmediate;
   std::optional<CmDestination> cm;  // none: each end moves its queue pair itself
 
+  static void fields(auto& io, auto& answer) {
+    io.within(answer.number, 0, kMaxPaths - 1);
+    io(answer.qp, answer.speed_mbps, answer.gid, answer.gid_index, answer.pkey_index);
+    io.within(answer.mtu, 1, 5);
+    io.within(answer.service_level, 0, 15);
+    io(answer.traffic_class, answer.is_global);
+    io.within(answer.flow_label, 0, 0xf'ffff);
+    io.choice(answer.notify, Notify::kNotice);
+    io(answer.cm);
+  }
   bool operator==(const PathAnswer&) const = default;
 };
 
@@ -132,20 +194,33 @@ struct MissingPath {
   std::uint8_t number = 0;
   std::string why;  // names the host and the port
 
+  static void fields(auto& io, auto& path) {
+    io.within(path.number, 0, kMaxPaths - 1);
+    io.text(path.why, kMaxWhyBytes);
+  }
   bool operator==(const MissingPath&) const = default;
 };
 
-void encode(const PathOffer& offer, Writer& writer);
-void encode(const PathAnswer& answer, Writer& writer);
-void encode(const MissingPath& path, Writer& writer);
-// The caller asks the reader whether all fields were valid.
-PathOffer decode_offer(Reader& reader);
-PathAnswer decode_answer(Reader& reader);
-MissingPath decode_missing(Reader& reader);
-std::uint8_t decode_path_number(Reader& reader);
+inline std::uint8_t path_number(std::uint8_t path) noexcept { return path; }
+std::uint8_t path_number(const auto& path) noexcept { return path.number; }
 
-// An address without its port.
-void encode_host(const SocketAddress& address, Writer& writer);
-SocketAddress decode_host(Reader& reader);
+// Adds them to the set `seen`. False if one is there already, or is not a number of a path.
+bool add_numbers(const auto& paths, std::bitset<kMaxPaths>& seen) noexcept {
+  return std::ranges::all_of(paths, [&seen](const auto& path) {
+    const std::uint8_t number = path_number(path);
+    if (number >= kMaxPaths || seen[number]) return false;
+    seen.set(number);
+    return true;
+  });
+}
+
+// The two lists of CONNECT, ACCEPT and READY: at least one path, and no number twice.
+void path_lists(auto& io, auto& message) {
+  io.list(message.paths, kMaxPaths);
+  io.list(message.missing, kMaxPaths);
+  std::bitset<kMaxPaths> seen;
+  io.require(!message.paths.empty() && add_numbers(message.paths, seen) &&
+             add_numbers(message.missing, seen));
+}
 
 }  // namespace beeline::wire

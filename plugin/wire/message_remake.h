@@ -6,6 +6,8 @@
 //
 // `path` is the index of the path in the comm, the same at both ends, and `generation` that of the
 // new queue pair. PathOffer::number and PathAnswer::number are 0.
+//
+// message_bytes.h explains fields().
 #pragma once
 
 #include <cstdint>
@@ -21,6 +23,7 @@ namespace beeline::wire {
 // By the sending end of the comm.
 struct OfferPath {
   static constexpr MessageType kType = MessageType::kOfferPath;
+  static constexpr const char* kReading = "read an OFFER_PATH";
   std::uint32_t comm = 0;
   std::uint8_t path = 0;
   std::uint32_t generation = 0;
@@ -28,6 +31,11 @@ struct OfferPath {
   PathOffer offer;
   std::uint32_t ring_key = 0;  // of the sender's credit ring, for this path
 
+  static void fields(auto& io, auto& message) {
+    io(message.comm);
+    io.within(message.path, 0, kMaxPaths - 1);
+    io(message.generation, message.report, message.offer, message.ring_key);
+  }
   bool operator==(const OfferPath&) const = default;
 };
 
@@ -38,11 +46,17 @@ struct LineKeys {
     std::uint32_t position = 0;  // of the line
     std::uint32_t key = 0;
 
+    static void fields(auto& io, auto& one) { io(one.position, one.key); }
     bool operator==(const Key&) const = default;
   };
   std::uint32_t next = 0;  // position of the first line that has the rail's key in itself
   std::vector<Key> keys;   // of lines before that. The rail cannot carry the others
 
+  static void fields(auto& io, auto& keys) {
+    io(keys.next);
+    io.list(keys.keys, kMaxLines);
+    io.require(is_consistent(keys));
+  }
   bool operator==(const LineKeys&) const = default;
 };
 // For keys that were read from a message.
@@ -57,12 +71,18 @@ inline bool is_consistent(const LineKeys& keys) noexcept {
 
 struct AnswerPath {
   static constexpr MessageType kType = MessageType::kAnswerPath;
+  static constexpr const char* kReading = "read an ANSWER_PATH";
   std::uint32_t comm = 0;
   std::uint8_t path = 0;
   std::uint32_t generation = 0;
   PathAnswer answer;
   std::optional<LineKeys> line_keys;
 
+  static void fields(auto& io, auto& message) {
+    io(message.comm);
+    io.within(message.path, 0, kMaxPaths - 1);
+    io(message.generation, message.answer, message.line_keys);
+  }
   bool operator==(const AnswerPath&) const = default;
 };
 
@@ -75,24 +95,19 @@ enum class PathNews : std::uint8_t {
 
 struct PathNote {
   static constexpr MessageType kType = MessageType::kPathNote;
+  static constexpr const char* kReading = "read a PATH_NOTE";
   std::uint32_t comm = 0;
   std::uint8_t path = 0;
   std::uint32_t generation = 0;
   PathNews news = PathNews::kNotNow;
 
+  static void fields(auto& io, auto& note) {
+    io(note.comm);
+    io.within(note.path, 0, kMaxPaths - 1);
+    io(note.generation);
+    io.choice(note.news, PathNews::kCannotFence);
+  }
   bool operator==(const PathNote&) const = default;
 };
-
-Bytes encode(const OfferPath& message);
-Bytes encode(const AnswerPath& message);
-Bytes encode(const PathNote& message);
-template <class Message>
-Result<Message> decode(ByteView body);
-template <>
-Result<OfferPath> decode<OfferPath>(ByteView body);
-template <>
-Result<AnswerPath> decode<AnswerPath>(ByteView body);
-template <>
-Result<PathNote> decode<PathNote>(ByteView body);
 
 }  // namespace beeline::wire

@@ -2,7 +2,7 @@
 //
 // The versions of the protocol that this build of Beeline speaks. The handle, HELLO and REFUSE
 // carry this range and begin with the same bytes in every version, so that two builds that have no
-// version in common can say so.
+// version in common can say so. message_bytes.h explains fields().
 #pragma once
 
 #include <algorithm>
@@ -18,6 +18,11 @@ struct VersionRange {
   std::uint16_t least = 1;
   std::uint16_t most = 1;
 
+  static void fields(auto& io, auto& range) {
+    io.constant(kMagic);
+    io.within(range.least, 1, UINT16_MAX);
+    io.within(range.most, range.least, UINT16_MAX);
+  }
   bool operator==(const VersionRange&) const = default;
 };
 // Version 1: one path for each comm. Version 2: up to kMaxPaths, of which some may be missing.

@@ -4,6 +4,8 @@
 // generation of one path, and is taken when nothing can arrive on it any more and all that had
 // arrived has been counted. It must be exact: what it calls missing is sent again, and would be
 // written a second time, into memory that the caller has got back, if it had arrived after all.
+//
+// message_bytes.h explains fields().
 #pragma once
 
 #include <array>
@@ -29,14 +31,8 @@ class LineSet {
   constexpr bool operator==(const LineSet&) const noexcept = default;
 
   static constexpr std::size_t kBits = 64;
-  static constexpr std::size_t kWords = kMaxLines / kBits;
   static_assert(kMaxLines % kBits == 0);
-  const std::array<std::uint64_t, kWords>& words() const noexcept { return words_; }
-  static constexpr LineSet of(const std::array<std::uint64_t, kWords>& words) noexcept {
-    LineSet made;
-    made.words_ = words;
-    return made;
-  }
+  static void fields(auto& io, auto& set) { io(set.words_); }
 
  private:
   static constexpr std::size_t place(std::uint32_t position) noexcept {
@@ -49,7 +45,7 @@ class LineSet {
     return words_[place(position) / kBits];
   }
 
-  std::array<std::uint64_t, kWords> words_{};
+  std::array<std::uint64_t, kMaxLines / kBits> words_{};
 };
 
 // Whether `position` is one of the kMaxLines positions before `end`.
@@ -66,6 +62,7 @@ struct ReceiverReport {
     std::uint32_t position = 0;
     ChunkMask arrived = 0;  // not 0
 
+    static void fields(auto& io, auto& line) { io(line.position, line.arrived); }
     bool operator==(const Partial&) const = default;
   };
 
@@ -74,6 +71,11 @@ struct ReceiverReport {
   std::array<Partial, kMostPartial> partial{};
   std::uint8_t partial_count = 0;
 
+  static void fields(auto& io, auto& report) {
+    io(report.next, report.whole);
+    io.first(report.partial, report.partial_count);
+    io.require(is_consistent(report));
+  }
   bool operator==(const ReceiverReport&) const = default;
 };
 
@@ -82,6 +84,7 @@ struct SenderReport {
   std::uint32_t taken = 0;  // position of the first line that no isend has taken
   LineSet held;  // of the kMaxLines lines from `taken` on: a complete line is in the ring
 
+  static void fields(auto& io, auto& report) { io(report.taken, report.held); }
   bool operator==(const SenderReport&) const = default;
 };
 

@@ -19,9 +19,7 @@ std::vector<wire::Bytes> all_channel_messages() {
 
 wire::Bytes head(std::uint32_t length, std::uint16_t type, std::uint16_t zero) {
   wire::Writer writer;
-  writer.number(length);
-  writer.number(type);
-  writer.number(zero);
+  writer(length, type, zero);
   return writer.take();
 }
 

@@ -181,7 +181,7 @@ bool take_immediate(ByteView bytes) {
 
 std::vector<Bytes> immediate_seeds() {
   Writer writer;
-  writer.number(pack({.line = 0xabcd, .generation = 7}));
+  writer(pack({.line = 0xabcd, .generation = 7}));
   return {writer.take()};
 }
 

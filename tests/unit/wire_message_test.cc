@@ -276,9 +276,7 @@ TEST_CASE("wire frame: an invalid header is noticed before its body arrives", "[
   const auto is_error = [](std::uint32_t size, std::uint16_t type, std::uint16_t zero,
                            std::size_t most) {
     Writer writer;
-    writer.number(size);
-    writer.number(type);
-    writer.number(zero);
+    writer(size, type, zero);
     FrameSplitter splitter;
     splitter.append(writer.bytes());
     return !splitter.next(most);
