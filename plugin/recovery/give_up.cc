@@ -7,16 +7,10 @@
 #include "common/base/clock.h"
 #include "common/base/host.h"
 #include "common/base/log.h"
+#include "plugin/recovery/times.h"
 
 namespace beeline {
 namespace {
-
-// How long the control channel has to report what is behind a failed completion. It knows of a
-// process that died or closed within milliseconds; the rest is for a host that is short of CPU.
-constexpr std::int64_t kGrace = 2 * kNsPerSec;
-// How far back the cause of a failed request may lie: with the default of BEELINE_TIMEOUT and
-// BEELINE_RETRY_CNT, and BEELINE_RECOVERY=0, a device gives up after half a minute.
-constexpr std::int64_t kLongestRetry = 60 * kNsPerSec;
 
 // Signs of a fault of the local port, from a query of the device. Faults that ended before
 // `since_ns` do not count.
@@ -57,16 +51,17 @@ void GiveUp::on_failed_request(Comm& comm, const DataPath& path, const ibv_wc& f
   const PathResources& resources = comm.paths()[path.index];
   // The stall watch may have looked last a long time ago.
   const std::int64_t now = now_ns();
-  suspicion_ = {.request = {.doing = doing,
-                            .status = failed.status,
-                            .vendor_error = failed.vendor_err,
-                            .qpn = failed.qp_num,
-                            .peer_qpn = resources.peer_qpn,
-                            .transport = resources.device->transport},
-                .path = path.index,
-                .worked_until_ns = std::max(comm.watch().quiet_since_ns(), now - kLongestRetry)};
+  suspicion_ = {
+      .request = {.doing = doing,
+                  .status = failed.status,
+                  .vendor_error = failed.vendor_err,
+                  .qpn = failed.qp_num,
+                  .peer_qpn = resources.peer_qpn,
+                  .transport = resources.device->transport},
+      .path = path.index,
+      .worked_until_ns = std::max(comm.watch().quiet_since_ns(), now - times::kLongestRetryNs)};
   comm.gate().raise_alarm();
-  grace_ends_ns_ = now + kGrace;
+  grace_ends_ns_ = now + times::kGraceNs;
 }
 
 Errc GiveUp::on_refused(Comm& comm, const DataPath& path, int rc, const char* doing) {
@@ -127,7 +122,7 @@ Status GiveUp::on_goodbye(Comm& comm) {
   const Ends ends = ends_of(comm, path);
   if (!goodbye_seen_) {
     goodbye_seen_ = true;
-    grace_ends_ns_ = now_ns() + kGrace;
+    grace_ends_ns_ = now_ns() + times::kGraceNs;
     comm.stats().record(Event::kPeerBye, 0, settled);
     if (!comm.finish_below(settled)) {
       const bool sends = comm.role() == Role::kSend;

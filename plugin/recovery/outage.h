@@ -7,14 +7,13 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "common/base/clock.h"
+#include "plugin/recovery/times.h"
 
 namespace beeline {
 
 class Outage {
  public:
   static constexpr std::int64_t kNever = INT64_MAX;
-  static constexpr std::int64_t kLogEveryNs = 60 * kNsPerSec;
 
   enum class News : std::uint8_t {
     kNone,
@@ -35,7 +34,7 @@ class Outage {
       give_up_ns_ = 0;
       return News::kTooLong;
     }
-    if (now_ns - logged_ns_ < kLogEveryNs) return News::kNone;
+    if (now_ns - logged_ns_ < times::kOutageLogEveryNs) return News::kNone;
     logged_ns_ = now_ns;
     return News::kStillWaiting;
   }
@@ -49,7 +48,7 @@ class Outage {
   std::int64_t length_ns(std::int64_t now_ns) const noexcept { return now_ns - since_ns_; }
   // When look() has to be called again.
   std::int64_t due_ns() const noexcept {
-    return since_ns_ == 0 ? kNever : std::min(logged_ns_ + kLogEveryNs, end_ns());
+    return since_ns_ == 0 ? kNever : std::min(logged_ns_ + times::kOutageLogEveryNs, end_ns());
   }
 
  private:

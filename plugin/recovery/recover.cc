@@ -8,6 +8,7 @@
 #include "common/base/clock.h"
 #include "common/base/log.h"
 #include "plugin/device/port_report.h"
+#include "plugin/recovery/times.h"
 #include "plugin/transfer/recv_comm.h"
 #include "plugin/transfer/send_comm.h"
 #include "plugin/verbs/text.h"
@@ -48,9 +49,7 @@ bool is_path_failure(ibv_wc_status status) noexcept {
   return false;
 }
 
-// A generation that has lived so long does not count as one that failed at once.
-constexpr std::int64_t kLongLifeNs = 10 * kNsPerSec;
-constexpr std::int64_t kBriefLifeNs = kNsPerSec;
+// Generations in a row that failed within kBriefLifeNs.
 constexpr std::uint32_t kMostBriefLives = 3;
 
 // Of FENCED or OFFER_PATH.
@@ -141,7 +140,7 @@ Status Recover::on_quiet(Comm& comm, StallWatch::Verdict verdict) {
 bool Recover::is_hopeless(const Comm& comm, std::size_t path, const ibv_wc& failed) {
   Repair& repair = repair_of(comm, path);
   const bool is_brief = failed.status == IBV_WC_LOC_QP_OP_ERR && repair.up_ns != 0 &&
-                        now_ns() - repair.up_ns < kBriefLifeNs;
+                        now_ns() - repair.up_ns < times::kBriefLifeNs;
   repair.brief_lives = is_brief ? repair.brief_lives + 1 : 0;
   return repair.brief_lives >= kMostBriefLives && !has_other_path(comm, path);
 }
@@ -258,7 +257,7 @@ bool Recover::take_action(Comm& comm, std::size_t path, PathAction action,
 bool Recover::fence(Comm& comm, std::size_t path) {
   Repair& repair = repair_of(comm, path);
   repair.failed_ns = now_ns();
-  if (repair.failed_ns - repair.up_ns > kLongLifeNs) {
+  if (repair.failed_ns - repair.up_ns > times::kLongLifeNs) {
     repair.attempts.reset();
     if (!is_stand_in(comm, path)) repair.forget_returns();
   }
@@ -405,7 +404,7 @@ void Recover::on_up(Comm& comm, std::size_t path, Repair& repair, std::int64_t n
   repair.up_ns = now;
   // It was only slow, or its peer was: its next silence has to be longer.
   const bool was_wrong = std::exchange(repair.was_silent, false) &&
-                         now - repair.failed_ns < kNsPerSec &&
+                         now - repair.failed_ns < times::kFalseAlarmNs &&
                          comm.paths()[path].device->history->newest_ns() < repair.failed_ns;
   if (was_wrong && silence_ != nullptr) silence_->was_wrong_about(path);
   const double seconds = static_cast<double>(now - repair.failed_ns) / 1e9;

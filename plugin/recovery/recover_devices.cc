@@ -10,19 +10,12 @@
 #include "common/base/clock.h"
 #include "plugin/device/port_report.h"
 #include "plugin/recovery/recover.h"
+#include "plugin/recovery/times.h"
 #include "plugin/transfer/comm.h"
 
 namespace beeline {
 namespace {
 
-// A link that flaps is back within that time.
-constexpr std::int64_t kStandInAfterNs = kNsPerSec;
-// A port that is well may still not reach the peer. Each time that has been tried in vain, it has
-// to be well for twice as long before it is tried again.
-constexpr std::int64_t kLongestWellForNs = 600 * kNsPerSec;
-constexpr std::int64_t kLookEveryNs = kNsPerSec;
-// While a path is being fenced, no device can stand in for its own.
-constexpr std::int64_t kCallAgainNs = 100 * kNsPerMs;
 // How many attempts a sender makes with one device: the receiver may try several in the meantime.
 constexpr std::uint32_t kTriesOfSender = 8;
 
@@ -38,7 +31,7 @@ bool Recover::is_stand_in(const Comm& comm, std::size_t path) noexcept {
 
 bool Recover::may_stand_in(const Comm& comm, std::size_t path) const noexcept {
   const bool is_gone = own_device(comm, path).context->is_gone();
-  const std::int64_t patience = is_gone ? 0 : kStandInAfterNs;
+  const std::int64_t patience = is_gone ? 0 : times::kStandInAfterNs;
   return !comm.has_usable_path() && outage_.has_lasted(patience, now_ns()) && comm.has_standby();
 }
 
@@ -83,10 +76,10 @@ std::vector<const Device*> Recover::devices_for(const Comm& comm, std::size_t pa
 }
 
 std::int64_t Recover::standbys_due_ns(const Comm& comm, std::int64_t now) const noexcept {
-  const std::int64_t patient_until = outage_.lasts_at_ns(kStandInAfterNs);
+  const std::int64_t patient_until = outage_.lasts_at_ns(times::kStandInAfterNs);
   const bool has_called = has_called_standbys_ || !comm.has_standby();
   if (has_called || patient_until == Outage::kNever) return Outage::kNever;
-  return std::max(patient_until, now + kCallAgainNs);
+  return std::max(patient_until, now + times::kStandInLookEveryNs);
 }
 
 // From now on paths whose own device does not work can be made by others.
@@ -128,7 +121,7 @@ bool Recover::leave_beside_own(Comm& comm, std::size_t path, std::int64_t now) {
   }
   if (repair.beside_own_ns == 0) repair.beside_own_ns = now;
   const std::int64_t patience =
-      comm.role() == Role::kSend ? Repair::kWellForNs : 2 * Repair::kWellForNs;
+      comm.role() == Role::kSend ? times::kSenderBesideOwnNs : times::kReceiverBesideOwnNs;
   if (now - repair.beside_own_ns < patience) return false;
   leave_stand_in(comm, path,
                  label(*works) + " works again, so " + label(*comm.paths()[path].device) +
@@ -147,7 +140,7 @@ void Recover::look_at_own_device(Comm& comm, std::size_t path, std::int64_t now)
     return;
   }
   if (repair.look_ns != BackOff::kNever && now < repair.look_ns) return;
-  repair.look_ns = now + kLookEveryNs;
+  repair.look_ns = now + times::kOwnLookEveryNs;
   if (leave_beside_own(comm, path, now)) return;
   const bool is_well =
       !own.context->is_gone() && query_own_port(own, comm.paths()[path].own).is_active();
@@ -156,7 +149,7 @@ void Recover::look_at_own_device(Comm& comm, std::size_t path, std::int64_t now)
   } else if (repair.own_well_ns == 0) {
     repair.own_well_ns = now;
     if (repair.has_gone_back)
-      repair.well_for_ns = std::min(2 * repair.well_for_ns, kLongestWellForNs);
+      repair.well_for_ns = std::min(2 * repair.well_for_ns, times::kLongestWellForNs);
     repair.has_gone_back = false;
   } else if (now - repair.own_well_ns >= repair.well_for_ns) {
     repair.has_gone_back = true;

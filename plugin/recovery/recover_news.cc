@@ -11,23 +11,11 @@
 #include "common/base/log.h"
 #include "plugin/device/port_report.h"
 #include "plugin/recovery/recover.h"
+#include "plugin/recovery/times.h"
 #include "plugin/transfer/recv_comm.h"
 
 namespace beeline {
 namespace {
-
-// How often a control thread looks whether a queue pair in ERROR is drained.
-constexpr std::int64_t kDrainNs = kNsPerMs;
-// A device that has not flushed a queue by then will not do so.
-constexpr std::int64_t kLongestDrainNs = 200 * kNsPerMs;
-// Packets on the way through a network come within that time, if they come at all.
-constexpr std::int64_t kLongestWayNs = 200 * kNsPerMs;
-// A device that is removed refuses before its event says so.
-constexpr std::int64_t kLongestNewsNs = kNsPerSec;
-// Flushes that use the former queues take microseconds.
-constexpr std::int64_t kLongestJoinNs = kNsPerSec;
-// A device that acknowledges data also writes a completion for it, microseconds before or after.
-constexpr std::int64_t kLongestArrivalNs = kNsPerSec;
 
 bool is_from_other_role(const PathMessage& message, Role ours) noexcept {
   const auto* const fenced = std::get_if<wire::Fenced>(&message);
@@ -109,7 +97,7 @@ void Recover::take_finished(Comm& comm, std::size_t path, const wire::Fenced& me
   if (message.finished.empty()) return;
   Repair& repair = repair_of(comm, path);
   if (repair.finished_until_ns == BackOff::kNever) {
-    repair.finished_until_ns = now_ns() + kLongestArrivalNs;
+    repair.finished_until_ns = now_ns() + times::kLongestArrivalNs;
   }
   repair.finished = message.finished;
   repair.finished_end = std::get<wire::SenderReport>(message.report).taken;
@@ -134,7 +122,7 @@ void Recover::on_two_refusals(Comm& comm, std::size_t path) {
     return;
   }
   // The peer repeats its message.
-  if (now_ns() - repair.fenced_ns < kLongestNewsNs) return;
+  if (now_ns() - repair.fenced_ns < times::kLongestNewsNs) return;
   (void)give_up_.on_fault(comm, Errc::kSystem, "go on without a path",
                           "the devices of neither end move the queue pair of a path to ERROR");
 }
@@ -156,7 +144,7 @@ void Recover::take_made(Comm& comm, PathMade made) {
   }
   repair.answer = std::move(made.answer);
   repair.made = std::move(made.resources);
-  repair.join_until_ns = now_ns() + kLongestJoinNs;
+  repair.join_until_ns = now_ns() + times::kLongestJoinNs;
   join_made(comm, made.path);
 }
 
@@ -235,9 +223,10 @@ void Recover::look_at_port(Comm& comm, std::size_t path) {
 bool Recover::is_drained(Comm& comm, std::size_t path, std::int64_t now) {
   Repair& repair = repair_of(comm, path);
   const bool is_fenced = comm.is_fenced(path);
-  if (!repair.status.is_unfenced) return is_fenced || now - repair.fenced_ns >= kLongestDrainNs;
+  if (!repair.status.is_unfenced)
+    return is_fenced || now - repair.fenced_ns >= times::kLongestDrainNs;
   if (repair.status.has_peer_report && repair.peer_fenced_ns == 0) repair.peer_fenced_ns = now;
-  return repair.peer_fenced_ns != 0 && now - repair.peer_fenced_ns >= kLongestWayNs;
+  return repair.peer_fenced_ns != 0 && now - repair.peer_fenced_ns >= times::kLongestWayNs;
 }
 
 void Recover::advance_path(Comm& comm, std::size_t path, std::int64_t now) {
@@ -284,7 +273,7 @@ void Recover::advance(Comm& comm) {
               repair.made != nullptr || (repair.is_device_gone && !repair.is_device_left);
     const bool is_draining =
         state == PathState::kFencing && (!repair.status.is_unfenced || repair.peer_fenced_ns != 0);
-    due_ns = std::min(due_ns, is_draining ? now + kDrainNs : repair.due_ns());
+    due_ns = std::min(due_ns, is_draining ? now + times::kDrainLookEveryNs : repair.due_ns());
   }
   look_at_outage(comm, now);
   look_at_standbys(comm, now);

@@ -9,23 +9,18 @@
 #include <optional>
 #include <string>
 
-#include "common/base/clock.h"
 #include "plugin/connect/comm/path_mail.h"
 #include "plugin/recovery/path_machine.h"
+#include "plugin/recovery/times.h"
 
 namespace beeline {
 
 // When the next of several attempts is due. The time between them doubles.
 class BackOff {
  public:
-  struct Delays {
-    std::int64_t first_ns = 0;
-    std::int64_t second_ns = 0;
-    std::int64_t most_ns = 0;
-  };
   static constexpr std::int64_t kNever = INT64_MAX;
 
-  explicit constexpr BackOff(const Delays& delays) noexcept
+  explicit constexpr BackOff(const times::Delays& delays) noexcept
       : delays_(delays), delay_ns_(delays.first_ns) {}
 
   bool is_due(std::int64_t now_ns) const noexcept { return now_ns >= due_ns_; }
@@ -40,7 +35,7 @@ class BackOff {
   void reset() noexcept { delay_ns_ = delays_.first_ns; }
 
  private:
-  Delays delays_;
+  times::Delays delays_;
   std::int64_t delay_ns_;
   std::int64_t due_ns_ = kNever;
 };
@@ -60,10 +55,9 @@ struct Repair {
   std::int64_t own_well_ns = 0;    // while another device stands in: since when the path's own is
                                    // well. 0: it is not
   std::int64_t beside_own_ns = 0;  // likewise: since when another path works by its own device
-  static constexpr std::int64_t kWellForNs = 5 * kNsPerSec;
-  std::int64_t well_for_ns = kWellForNs;   // how long it has to be before it is used again
-  bool has_gone_back = false;              // to the own device, after another one stood in
-  std::int64_t look_ns = BackOff::kNever;  // when to look again whether it is
+  std::int64_t well_for_ns = times::kWellForNs;  // how long it has to be before it is used again
+  bool has_gone_back = false;                    // to the own device, after another one stood in
+  std::int64_t look_ns = BackOff::kNever;        // when to look again whether it is
   // In kFencing, if this end's device has refused: since when the peer is known to have fenced.
   // 0: it is not.
   std::int64_t peer_fenced_ns = 0;
@@ -87,12 +81,12 @@ struct Repair {
   std::unique_ptr<PathResources> made;
   std::int64_t join_until_ns = 0;
   // In kClear: the sender offers a new generation, and both look at a port that was not well.
-  BackOff attempts{{.first_ns = 0, .second_ns = 100 * kNsPerMs, .most_ns = 5 * kNsPerSec}};
+  BackOff attempts{times::kAttempts};
   // In a state that waits for the peer: the last message is sent again.
-  BackOff repeats{{.first_ns = 100 * kNsPerMs, .second_ns = 200 * kNsPerMs, .most_ns = kNsPerSec}};
+  BackOff repeats{times::kRepeats};
 
   void forget_returns() noexcept {
-    well_for_ns = kWellForNs;
+    well_for_ns = times::kWellForNs;
     has_gone_back = false;
   }
   std::int64_t due_ns() const noexcept {

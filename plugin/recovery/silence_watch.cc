@@ -15,7 +15,7 @@ void SilenceWatch::note(const PathSigns* signs, std::size_t paths) noexcept {
     if (has_answered || !signs[i].is_up || !signs[i].owes_answer) {
       path.owes_since_ns = watched_ns_;
     }
-    if (path.doublings != 0 && watched_ns_ - path.wrong_ns > kForgiveAfterNs) {
+    if (path.doublings != 0 && watched_ns_ - path.wrong_ns > times::kSilenceForgiveAfterNs) {
       --path.doublings;
       path.wrong_ns = watched_ns_;
     }
@@ -41,7 +41,7 @@ SilenceWatch::Findings SilenceWatch::judge(const PathSigns* signs, std::size_t p
       found.must_ask = true;
     }
   }
-  if (!is_any_owing && watched_ns_ - quiet_since_ns_ >= kAskAfterNs) {
+  if (!is_any_owing && watched_ns_ - quiet_since_ns_ >= times::kSilenceAskAfterNs) {
     quiet_since_ns_ = watched_ns_;
     found.must_ask = true;
   }
@@ -49,14 +49,16 @@ SilenceWatch::Findings SilenceWatch::judge(const PathSigns* signs, std::size_t p
 }
 
 std::int64_t SilenceWatch::limit_of(const Path& path, const PathSigns& signs) noexcept {
-  const std::int64_t least = std::min(kLeastLimitNs << path.doublings, std::int64_t{kMostLimitNs});
-  const std::int64_t first = path.heard_ns == 0 ? kFirstLimitNs : 0;
-  return std::max({least, first, kExpectedTimes * signs.expected_ns});
+  const std::int64_t least = std::min(times::kSilenceLeastLimitNs << path.doublings,
+                                      std::int64_t{times::kSilenceMostLimitNs});
+  const std::int64_t first = path.heard_ns == 0 ? times::kSilenceFirstLimitNs : 0;
+  return std::max({least, first, times::kSilenceExpectedTimes * signs.expected_ns});
 }
 
 void SilenceWatch::was_wrong_about(std::size_t path) noexcept {
   Path& wrong = paths_[path];
-  if (kLeastLimitNs << wrong.doublings < kMostLimitNs) ++wrong.doublings;
+  if (times::kSilenceLeastLimitNs << wrong.doublings < times::kSilenceMostLimitNs)
+    ++wrong.doublings;
   wrong.wrong_ns = watched_ns_;
 }
 

@@ -16,7 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "common/base/clock.h"
+#include "plugin/recovery/times.h"
 #include "plugin/transfer/path_signs.h"
 #include "plugin/wire/limits.h"
 
@@ -24,33 +24,21 @@ namespace beeline {
 
 class SilenceWatch {
  public:
-  static constexpr std::int64_t kLookEveryNs = 20 * kNsPerMs;
-  // The most time between two looks that counts.
-  static constexpr std::int64_t kMostCountedNs = 100 * kNsPerMs;
-  static constexpr std::int64_t kLeastLimitNs = 300 * kNsPerMs;
-  static constexpr std::int64_t kMostLimitNs = 8 * kNsPerSec;
-  // The limit of a path that has never answered, whose speed is therefore not known.
-  static constexpr std::int64_t kFirstLimitNs = 2 * kNsPerSec;
-  // The limit in multiples of the time that the work should take.
-  static constexpr std::int64_t kExpectedTimes = 16;
-  // Paths without work are asked whether they work, if all have been quiet for so long.
-  static constexpr std::int64_t kAskAfterNs = 200 * kNsPerMs;
-  // After so long without a false alarm, the limit is halved.
-  static constexpr std::int64_t kForgiveAfterNs = 60 * kNsPerSec;
-
   struct Findings {
     std::uint8_t silent = 0;  // a bit for each path
     bool must_ask = false;    // paths without work are to be given some
   };
 
-  bool is_due(std::int64_t now_ns) const noexcept { return now_ns - looked_ns_ >= kLookEveryNs; }
+  bool is_due(std::int64_t now_ns) const noexcept {
+    return now_ns - looked_ns_ >= times::kSilenceLookEveryNs;
+  }
 
   // `signs_of(i)` gives the PathSigns of path i.
   template <class SignsOf>
   Findings look(std::size_t paths, std::int64_t now_ns, SignsOf&& signs_of) {
     std::array<PathSigns, wire::kMaxPaths> signs;
     for (std::size_t i = 0; i < paths; ++i) signs[i] = signs_of(i);
-    watched_ns_ += std::min(now_ns - looked_ns_, kMostCountedNs);
+    watched_ns_ += std::min(now_ns - looked_ns_, times::kSilenceMostCountedNs);
     looked_ns_ = now_ns;
     note(signs.data(), paths);
     return judge(signs.data(), paths);

@@ -37,14 +37,14 @@ class TwoPaths {
   SilenceWatch watch;
   std::array<PathSigns, 2> paths;
   std::int64_t now = kStart;
-  std::int64_t look_every_ns = SilenceWatch::kLookEveryNs;
+  std::int64_t look_every_ns = times::kSilenceLookEveryNs;
 };
 
 constexpr auto kNone = [](std::size_t) { return false; };
 constexpr auto kFirst = [](std::size_t path) { return path == 0; };
 
-constexpr std::int64_t kBelowLimit = SilenceWatch::kLeastLimitNs - 2 * SilenceWatch::kLookEveryNs;
-constexpr std::int64_t kAboveLimit = SilenceWatch::kLeastLimitNs + 2 * SilenceWatch::kLookEveryNs;
+constexpr std::int64_t kBelowLimit = times::kSilenceLeastLimitNs - 2 * times::kSilenceLookEveryNs;
+constexpr std::int64_t kAboveLimit = times::kSilenceLeastLimitNs + 2 * times::kSilenceLookEveryNs;
 
 }  // namespace
 
@@ -81,22 +81,22 @@ TEST_CASE("silence: an answer of the other path counts only if it is newer than 
   auto found = two.run(kAboveLimit, kNone);
   CHECK(found.silent == 0);
   CHECK(found.must_ask);  // so that the other one can show that it works
-  found = two.run(3 * SilenceWatch::kLookEveryNs, kFirst);
+  found = two.run(3 * times::kSilenceLookEveryNs, kFirst);
   CHECK(found.silent == 2);
 }
 
 TEST_CASE("silence: paths without work are asked when all are quiet") {
   TwoPaths two;
   for (PathSigns& path : two.paths) path.owes_answer = false;
-  CHECK_FALSE(two.run(SilenceWatch::kAskAfterNs - SilenceWatch::kLookEveryNs, kNone).must_ask);
-  CHECK(two.run(2 * SilenceWatch::kLookEveryNs, kNone).must_ask);
+  CHECK_FALSE(two.run(times::kSilenceAskAfterNs - times::kSilenceLookEveryNs, kNone).must_ask);
+  CHECK(two.run(2 * times::kSilenceLookEveryNs, kNone).must_ask);
 }
 
 TEST_CASE("silence: a path gets the time that its work should take, many times over") {
   TwoPaths two;
   two.paths[1].expected_ns = 50 * kNsPerMs;
   CHECK(two.run(kAboveLimit, kFirst).silent == 0);
-  CHECK(two.run(SilenceWatch::kExpectedTimes * 50 * kNsPerMs, kFirst).silent == 2);
+  CHECK(two.run(times::kSilenceExpectedTimes * 50 * kNsPerMs, kFirst).silent == 2);
 }
 
 TEST_CASE("silence: a path that has never answered gets longer") {
@@ -104,14 +104,14 @@ TEST_CASE("silence: a path that has never answered gets longer") {
   two.watch = SilenceWatch();
   two.paths[1].heard = 0;
   CHECK(two.run(kAboveLimit, kFirst).silent == 0);
-  CHECK(two.run(SilenceWatch::kFirstLimitNs, kFirst).silent == 2);
+  CHECK(two.run(times::kSilenceFirstLimitNs, kFirst).silent == 2);
 }
 
 TEST_CASE("silence: only a part of the time in which a thread did not look counts") {
   TwoPaths two;
-  two.run(kBelowLimit - SilenceWatch::kMostCountedNs, kFirst);
+  two.run(kBelowLimit - times::kSilenceMostCountedNs, kFirst);
   two.now += 10 * kNsPerSec;
-  CHECK(two.run(SilenceWatch::kLookEveryNs, kFirst).silent == 0);
+  CHECK(two.run(times::kSilenceLookEveryNs, kFirst).silent == 0);
   CHECK(two.run(kAboveLimit - kBelowLimit, kFirst).silent == 2);
 }
 
@@ -127,12 +127,12 @@ TEST_CASE("silence: a false alarm doubles the limit, and a quiet minute halves i
   const auto answer_both = [](std::size_t) { return true; };
   two.watch.was_wrong_about(1);
   CHECK(two.run(2 * kBelowLimit, kFirst).silent == 0);
-  CHECK(two.run(4 * SilenceWatch::kLookEveryNs, kFirst).silent == 2);
+  CHECK(two.run(4 * times::kSilenceLookEveryNs, kFirst).silent == 2);
   for (int i = 0; i < 100; ++i) two.watch.was_wrong_about(1);
-  two.run(SilenceWatch::kLookEveryNs, answer_both);
-  CHECK(two.run(SilenceWatch::kMostLimitNs - 2 * SilenceWatch::kLookEveryNs, kFirst).silent == 0);
-  CHECK(two.run(4 * SilenceWatch::kLookEveryNs, kFirst).silent == 2);
-  two.run(10 * SilenceWatch::kForgiveAfterNs, answer_both);
+  two.run(times::kSilenceLookEveryNs, answer_both);
+  CHECK(two.run(times::kSilenceMostLimitNs - 2 * times::kSilenceLookEveryNs, kFirst).silent == 0);
+  CHECK(two.run(4 * times::kSilenceLookEveryNs, kFirst).silent == 2);
+  two.run(10 * times::kSilenceForgiveAfterNs, answer_both);
   CHECK(two.run(kAboveLimit, kFirst).silent == 2);
 }
 

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// All times of recovery, each with the reason for its value. They are in the order in which a
+// failure meets them: it is noticed, the path is fenced, resolved and made anew, or the comm ends.
+#pragma once
+
+#include <cstdint>
+
+#include "common/base/clock.h"
+
+namespace beeline::times {
+
+// The delays of a message or an attempt that is repeated: each is twice the one before it.
+struct Delays {
+  std::int64_t first_ns = 0;
+  std::int64_t second_ns = 0;
+  std::int64_t most_ns = 0;
+};
+constexpr bool are_ordered(const Delays& delays) noexcept {
+  return delays.first_ns <= delays.second_ns && 0 < delays.second_ns &&
+         delays.second_ns <= delays.most_ns;
+}
+
+// --- A path is silent (silence_watch.h) ---
+
+// A waiting thread looks this often, which is a fraction of the shortest limit, since each look
+// costs some function calls for each path.
+inline constexpr std::int64_t kSilenceLookEveryNs = 20 * kNsPerMs;
+// Of the time between two looks no more than this counts, because a thread that was stopped has not
+// waited all that time, while a thread on a busy processor does look at least this often.
+inline constexpr std::int64_t kSilenceMostCountedNs = 100 * kNsPerMs;
+// A path that has answered before is silent after this time at the earliest, which is far longer
+// than an acknowledgment takes and shorter than the 0.5 s in which a device gives up by itself.
+inline constexpr std::int64_t kSilenceLeastLimitNs = 300 * kNsPerMs;
+// A path that has never answered gets this time, because its speed is not known yet.
+inline constexpr std::int64_t kSilenceFirstLimitNs = 2 * kNsPerSec;
+// False alarms double the limit up to this one, so that a silent path is still left while the
+// application waits for seconds and not for minutes.
+inline constexpr std::int64_t kSilenceMostLimitNs = 8 * kNsPerSec;
+// The limit is at least so many times as long as the work under way should take by the measured
+// rate, because other traffic may take most of the link for a while.
+inline constexpr std::int64_t kSilenceExpectedTimes = 16;
+// If nothing has completed on any path for this time, all paths get a write of 0 bytes, because a
+// receiver whose grants are lost has nothing else that could show which path is silent.
+inline constexpr std::int64_t kSilenceAskAfterNs = 200 * kNsPerMs;
+// The limit is halved after this time without a false alarm, so that one slow minute of the network
+// does not make every later failure take longer to notice.
+inline constexpr std::int64_t kSilenceForgiveAfterNs = 60 * kNsPerSec;
+// A path that was silent and is up again within this time was only slow, if its port has reported
+// nothing, because a network that drops everything rarely recovers so soon.
+inline constexpr std::int64_t kFalseAlarmNs = kNsPerSec;
+
+// A single gap between two looks must not be enough to call a path silent.
+static_assert(kSilenceLookEveryNs <= kSilenceMostCountedNs);
+static_assert(kSilenceMostCountedNs < kSilenceLeastLimitNs);
+static_assert(kSilenceLeastLimitNs <= kSilenceFirstLimitNs);
+static_assert(kSilenceFirstLimitNs <= kSilenceMostLimitNs);
+// A limit must be able to pass before it is halved.
+static_assert(kSilenceMostLimitNs < kSilenceForgiveAfterNs);
+
+// --- The path is fenced and resolved ---
+
+// While a queue pair in ERROR is drained, the control thread looks this often whether it is done,
+// because data waits for that and a look is only a poll.
+inline constexpr std::int64_t kDrainLookEveryNs = kNsPerMs;
+// A device flushes a queue within milliseconds or, as some do, never completes it, so after this
+// time the report is taken of what has arrived until then.
+inline constexpr std::int64_t kLongestDrainNs = 200 * kNsPerMs;
+// If this end's device cannot be fenced, a packet of the path counts as dead this long after the
+// peer has fenced, because the peer sends nothing any more and no switch keeps a packet for longer;
+// the report relies on it, since a later packet would change a buffer that NCCL has got back.
+inline constexpr std::int64_t kLongestWayNs = 200 * kNsPerMs;
+// If neither end's device can be fenced, the comm ends only after this time, because a device that
+// is removed refuses before its event is read, and a device that is gone needs no fence.
+inline constexpr std::int64_t kLongestNewsNs = kNsPerSec;
+// A receiver waits this long for data that its device has acknowledged: the completion comes within
+// microseconds of the acknowledgment or, from a device that has lost the data, never.
+inline constexpr std::int64_t kLongestArrivalNs = kNsPerSec;
+// In a state that waits for the peer the last message is sent again, because a message is lost if
+// the control channel breaks: the first delay is longer than an answer takes, and the longest adds
+// at most a second to a repair and one message a second to a channel.
+inline constexpr Delays kRepeats = {
+    .first_ns = 100 * kNsPerMs, .second_ns = 200 * kNsPerMs, .most_ns = kNsPerSec};
+
+static_assert(kDrainLookEveryNs < kLongestDrainNs);
+static_assert(are_ordered(kRepeats));
+
+// --- The path is made anew ---
+
+// The sender offers a new generation at once, since many failures are over when they are noticed,
+// and then ever less often, but at least every 5 s, which is how long a connection that has no
+// other path may go on waiting after the network is well again.
+inline constexpr Delays kAttempts = {
+    .first_ns = 0, .second_ns = 100 * kNsPerMs, .most_ns = 5 * kNsPerSec};
+// A new queue pair waits this long for flushes and registrations that still use the former one,
+// which take microseconds and milliseconds; after that it is given up, and the path is tried again.
+inline constexpr std::int64_t kLongestJoinNs = kNsPerSec;
+// A generation that has lived longer than this has not failed because the way to the peer is still
+// broken, so the next attempts begin with the shortest delay again.
+inline constexpr std::int64_t kLongLifeNs = 10 * kNsPerSec;
+// If several generations in a row (kMostBriefLives) fail by this end's device within this time
+// after they were made, the device refuses every queue pair, and trying again would never end.
+inline constexpr std::int64_t kBriefLifeNs = kNsPerSec;
+
+static_assert(are_ordered(kAttempts));
+// A path that fails at once must not be tried again without a delay.
+static_assert(kBriefLifeNs < kLongLifeNs);
+// A path that was only slow comes back in time to be known as such, also by the second attempt.
+static_assert(kLongestDrainNs + kAttempts.second_ns < kFalseAlarmNs);
+
+// --- Another device stands in ---
+
+// Before another device stands in, no path has worked for this time, because a link that flaps is
+// back by then and going back to it would cost a second fence.
+inline constexpr std::int64_t kStandInAfterNs = kNsPerSec;
+// While no path is ready for a device that stands in, because one is still being fenced, this is
+// how often that is looked at again.
+inline constexpr std::int64_t kStandInLookEveryNs = 100 * kNsPerMs;
+// While a device stands in, the port of the path's own is asked this often, which is a system call.
+inline constexpr std::int64_t kOwnLookEveryNs = kNsPerSec;
+// The own device has to be well for this time before the path goes back to it, because each change
+// of the device is a fence, and a link that comes up often goes down again.
+inline constexpr std::int64_t kWellForNs = 5 * kNsPerSec;
+// A port that is well may still not reach the peer: each time that has been tried in vain, the time
+// before is doubled, up to this one, so that the tries cost nothing that can be measured.
+inline constexpr std::int64_t kLongestWellForNs = 600 * kNsPerSec;
+// Beside an own device that works, a sender leaves a device that stands in after the first of these
+// times and a receiver after the second: if both ends stand in, on different paths, only the
+// sender is to leave, since after that the receiver need not.
+inline constexpr std::int64_t kSenderBesideOwnNs = kWellForNs;
+inline constexpr std::int64_t kReceiverBesideOwnNs = 2 * kWellForNs;
+
+// The own device has its chance first.
+static_assert(kAttempts.second_ns < kStandInAfterNs);
+static_assert(kOwnLookEveryNs < kWellForNs && kWellForNs <= kLongestWellForNs);
+// An end may notice up to one look late.
+static_assert(kSenderBesideOwnNs + kOwnLookEveryNs < kReceiverBesideOwnNs);
+
+// --- The comm waits or ends ---
+
+// How often a comm that waits logs that, so that a log of the last minute shows it, and one of a
+// day has 1,440 lines of it.
+inline constexpr std::int64_t kOutageLogEveryNs = 60 * kNsPerSec;
+// How long the control channel has to explain a failed completion, or data to arrive after a
+// goodbye: the channel knows within milliseconds of a process that died, closed or fenced the path,
+// and the rest is for a host that is short of CPU.
+inline constexpr std::int64_t kGraceNs = 2 * kNsPerSec;
+// How far back the cause of a failed request may lie, since with BEELINE_RECOVERY=0 and the default
+// timeouts a device retries for half a minute; an older fault of this end's port has not caused it.
+inline constexpr std::int64_t kLongestRetryNs = 60 * kNsPerSec;
+
+// The FENCED of a peer that is draining its queue explains a failed completion in time.
+static_assert(kLongestDrainNs < kGraceNs);
+// By the standard a device gives up after 8 times 4.096 us << 20.
+static_assert(8 * (std::int64_t{4096} << 20) < kLongestRetryNs);
+
+}  // namespace beeline::times
