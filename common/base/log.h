@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Logging through NCCL's logger, with printf formats.
-// WARN: the user should act. INFO: what was found and created, once each. TRACE: for each request;
-// compiled only if the build option `trace` is set. Any thread may log; errno is preserved.
+// CONTRIBUTING.md says which line has which level. TRACE is compiled only with the build option
+// `trace`. Any thread may log; errno is preserved.
 #pragma once
 
 #include <atomic>

@@ -96,7 +96,7 @@ void WaitLog::look(const std::vector<std::shared_ptr<Link>>& links, std::int64_t
     return std::ranges::find(waits, link, &LongWait::link) == waits.end();
   });
   if (had_logged && logged_.empty()) {
-    BL_INFO(kLogNet, "the connections that had waited wait no longer");
+    BL_WARN("the connections that had waited wait no longer");
   }
   if (waits.empty() || logged_.contains(waits.front().link)) return;
   const std::string name = waits.front().link->user_name();

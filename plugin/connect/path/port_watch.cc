@@ -13,15 +13,16 @@ namespace {
 // Between two looks for a device that is gone.
 constexpr std::int64_t kLongestLookNs = 5 * kNsPerSec;
 
-bool is_failure(verbs::EventKind kind) {
+// A failure of a device, or its end.
+bool is_warning(verbs::EventKind kind) {
   switch (kind) {
     case verbs::EventKind::kPortError:
+    case verbs::EventKind::kPortActive:
     case verbs::EventKind::kDeviceFatal:
     case verbs::EventKind::kCqError: return true;
     // The completions of the connection report the cause. A peer that aborts deregisters its memory
     // first, so that WRITEs under way fail; the device is sound.
     case verbs::EventKind::kQpFatal:
-    case verbs::EventKind::kPortActive:
     case verbs::EventKind::kGidChange:
     case verbs::EventKind::kPkeyChange:
     case verbs::EventKind::kLidChange:
@@ -109,7 +110,7 @@ void PortWatch::read_events(DeviceContext& context) {
 void PortWatch::handle(DeviceContext& context, const verbs::AsyncEvent& event) {
   if (event.kind == verbs::EventKind::kOther || context.is_gone()) return;
   const std::string text = event_text(context, event);
-  if (is_failure(event.kind)) {
+  if (is_warning(event.kind)) {
     BL_WARN("%s", text.c_str());
   } else {
     BL_INFO(kLogNet, "%s", text.c_str());
