@@ -34,6 +34,7 @@
 #include "plugin/transfer/request.h"
 #include "plugin/transfer/stall_watch.h"
 #include "plugin/transfer/wait_watch.h"
+#include "plugin/transfer/work_id.h"
 #include "plugin/wire/credit.h"
 
 namespace beeline {
@@ -227,10 +228,8 @@ class Comm : private LinkUser {
 
   // A failed completion of a path that is fenced.
   static void on_flushed(DataPath& path, const ibv_wc& completion) noexcept {
-    if (completion.wr_id == kFenceMarker) --path.markers;
+    if (completion.wr_id == work_id::kFence) --path.markers;
   }
-  // The wr_id of the work requests that a fence posts.
-  static constexpr std::uint64_t kFenceMarker = ~std::uint64_t{0};
   // Posts the READs of a fence, and returns how many completions have to come. None: not now,
   // because memory is being registered.
   virtual std::optional<std::uint8_t> read_back(const DataPath& path) = 0;

@@ -13,8 +13,6 @@ namespace beeline {
 
 struct Device;
 
-// The completion queue tells which path a completion belongs to, and a path that is made anew gets
-// a new one. A wr_id therefore names neither the path nor its generation.
 struct DataPath {
   ibv_qp* qp = nullptr;
   ibv_cq* cq = nullptr;

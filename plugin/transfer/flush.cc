@@ -130,7 +130,7 @@ std::optional<std::uint8_t> RecvComm::read_back(const DataPath& path) {
   const std::unique_lock lock(preparing_, std::try_to_lock);
   if (!lock) return std::nullopt;
   if (flusher_ == nullptr || flusher_->has_left(path.rail)) return 0;
-  const auto fence = static_cast<std::uint16_t>(path.generation << 8 | path.index);
+  const FenceRead fence = {.path = path.index, .generation = path.generation};
   std::array<std::uint32_t, kMost> keys;
   std::uint8_t count = 0;
   for (const Owner& owner : owners_) {
@@ -149,19 +149,20 @@ std::optional<std::uint8_t> RecvComm::read_back(const DataPath& path) {
 
 void RecvComm::on_read_back(const DataPath& path, const ibv_wc& completion) noexcept {
   flusher_->on_fence_read(path.rail);
-  const std::uint16_t fence = Flusher::fence_of(completion.wr_id);
-  DataPath& fenced = path_at(fence & 0xff);
-  const bool is_awaited = !fenced.is_up && fenced.generation == fence >> 8 && fenced.markers != 0;
+  const FenceRead fence = FenceRead::of(completion.wr_id);
+  DataPath& fenced = path_at(fence.path);
+  const bool is_awaited =
+      !fenced.is_up && fenced.generation == fence.generation && fenced.markers != 0;
   if (is_awaited && completion.status == IBV_WC_SUCCESS) --fenced.markers;
 }
 
 void RecvComm::on_flush(const DataPath& path, const ibv_wc& completion) {
   if (flusher_->has_left(path.rail)) return;
-  if (Flusher::is_for_fence(completion.wr_id)) return on_read_back(path, completion);
+  if (work_id::is_fence_read(completion.wr_id)) return on_read_back(path, completion);
   watch_.moved();
   const std::uint8_t failed_before = flusher_->failed_rails();
   const bool is_read = completion.status == IBV_WC_SUCCESS;
-  const std::uint16_t request = Flusher::request_of(completion.wr_id);
+  const std::uint16_t request = work_id::request_of_read(completion.wr_id);
   flusher_->on_completion(path.rail, request, is_read);
   if (flusher_->failed_rails() != failed_before) {
     leave_lost_rails();

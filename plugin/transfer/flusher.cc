@@ -81,7 +81,7 @@ void Flusher::post_reads_of(std::uint16_t request) noexcept {
 bool Flusher::post_read(std::uint16_t request, std::size_t target, std::size_t rail) noexcept {
   if (is_broken(bit_of(rail)) || rails_[rail].posted == kDepth) return false;
   const std::uint64_t address = plans_[request].addresses[target];
-  if (!post_read_of(rail, address, keys_of(request, target)[rail], request)) {
+  if (!post_read_of(rail, address, keys_of(request, target)[rail], work_id::kRead | request)) {
     failed_ |= bit_of(rail);
     return false;
   }
@@ -98,15 +98,15 @@ bool Flusher::post_read_of(std::size_t rail, std::uint64_t address, std::uint32_
                                        .remote = address,
                                        .rkey = rkey,
                                        .bytes = 1,
-                                       .id = kMark | id});
+                                       .id = id});
   if (rc == 0) ++state.posted;
   return rc == 0;
 }
 
 bool Flusher::read_for_fence(std::size_t rail, std::uint64_t address, std::uint32_t rkey,
-                             std::uint16_t fence) noexcept {
+                             FenceRead fence) noexcept {
   if (is_broken(bit_of(rail)) || rails_[rail].posted == kDepth) return false;
-  return post_read_of(rail, address, rkey, kForFence | fence);
+  return post_read_of(rail, address, rkey, fence.packed());
 }
 
 void Flusher::on_completion(std::size_t rail, std::uint16_t request, bool success) noexcept {

@@ -17,6 +17,7 @@
 #include <span>
 
 #include "plugin/device/loopback.h"
+#include "plugin/transfer/work_id.h"
 #include "plugin/wire/limits.h"
 
 namespace beeline {
@@ -41,12 +42,6 @@ class Flusher {
     failed_ &= static_cast<std::uint8_t>(~bit_of(rail));
   }
 
-  // Whether a completion is of one of its READs, and for which request.
-  static constexpr bool is_read(std::uint64_t wr_id) noexcept { return wr_id >> 62 == 1; }
-  static constexpr std::uint16_t request_of(std::uint64_t wr_id) noexcept {
-    return static_cast<std::uint16_t>(wr_id);
-  }
-
   // One byte of a registration, which is read by some rails. `rkeys` are by rail.
   struct Target {
     std::uint64_t address = 0;
@@ -55,13 +50,7 @@ class Flusher {
   };
   // READs for the fence of a path, whose completions the caller counts. False: the rail cannot.
   bool read_for_fence(std::size_t rail, std::uint64_t address, std::uint32_t rkey,
-                      std::uint16_t fence) noexcept;
-  static constexpr bool is_for_fence(std::uint64_t wr_id) noexcept {
-    return is_read(wr_id) && (wr_id & kForFence) != 0;
-  }
-  static constexpr std::uint16_t fence_of(std::uint64_t wr_id) noexcept {
-    return static_cast<std::uint16_t>(wr_id);
-  }
+                      FenceRead fence) noexcept;
   void on_fence_read(std::size_t rail) noexcept {
     --rails_[rail].posted;
     if (waiting_ != 0) post_waiting();
@@ -154,8 +143,6 @@ class Flusher {
   static constexpr std::uint8_t bit_of(std::size_t rail) noexcept {
     return static_cast<std::uint8_t>(1U << rail);
   }
-  static constexpr std::uint64_t kMark = std::uint64_t{1} << 62;
-  static constexpr std::uint64_t kForFence = std::uint64_t{1} << 32;
 
   struct RailState {
     const Loopback* loopback = nullptr;

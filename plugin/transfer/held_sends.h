@@ -15,6 +15,7 @@
 
 #include "common/base/hot.h"
 #include "plugin/transfer/request.h"
+#include "plugin/transfer/work_id.h"
 #include "plugin/wire/limits.h"
 
 namespace beeline {
@@ -43,9 +44,6 @@ struct PreparedSend {
 
 class HeldSends {
  public:
-  // In the wr_id of a completion: it is that of several sends, and names the request of the last.
-  static constexpr std::uint64_t kSeveral = 1 << 14;
-
   HeldSends() noexcept {
     for (std::size_t i = 0; i + 1 < sends_.size(); ++i) sends_[i].wr.next = &sends_[i + 1].wr;
   }
@@ -70,7 +68,7 @@ class HeldSends {
     ibv_send_wr& last = (next_ - 1)->wr;
     ibv_send_wr* const after_last = std::exchange(last.next, nullptr);
     last.send_flags |= IBV_SEND_SIGNALED;
-    last.wr_id |= kSeveral;
+    last.wr_id |= work_id::kSeveral;
     drop();
     ibv_send_wr* refused = nullptr;
     const int rc = ibv_post_send(qp, &sends_.front().wr, &refused);

@@ -36,13 +36,13 @@ Status Comm::fence(std::size_t index) {
   BL_TRY(verbs::from_errno(qp.api().modify_qp(path.qp, &attr, IBV_QP_STATE),
                            "move a queue pair to ERROR"));
   ibv_send_wr send = {};
-  send.wr_id = kFenceMarker;
+  send.wr_id = work_id::kFence;
   send.opcode = IBV_WR_RDMA_WRITE;
   send.send_flags = IBV_SEND_SIGNALED;
   ibv_send_wr* refused_send = nullptr;
   (void)ibv_post_send(path.qp, &send, &refused_send);
   ibv_recv_wr receive = {};
-  receive.wr_id = kFenceMarker;
+  receive.wr_id = work_id::kFence;
   ibv_recv_wr* refused_receive = nullptr;
   (void)ibv_post_recv(path.qp, &receive, &refused_receive);
   path.markers = 2;  // one that was refused never comes

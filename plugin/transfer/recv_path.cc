@@ -9,13 +9,6 @@
 #include "plugin/transfer/recv_comm.h"
 
 namespace beeline {
-namespace {
-
-// The wr_id of a receive is its place in the queue, and far lower.
-constexpr std::uint64_t kGrantId = std::uint64_t{1} << 63;
-constexpr std::uint64_t kProbeId = kGrantId + 1;
-
-}  // namespace
 
 bool RecvComm::make_room() {
   collect();
@@ -78,7 +71,7 @@ Errc RecvComm::grant_around_end(std::uint32_t first, std::uint32_t count, std::u
 }
 
 void RecvComm::build_grant() noexcept {
-  grant_wr_.wr_id = kGrantId;
+  grant_wr_.wr_id = work_id::kGrant;
   grant_wr_.sg_list = &grant_sge_;
   grant_wr_.num_sge = 1;
   grant_wr_.opcode = IBV_WR_RDMA_WRITE;
@@ -116,7 +109,7 @@ void RecvComm::grant_by(DataPath& path) noexcept {
 Status RecvComm::probe_paths() {
   for (DataPath& path : data_paths()) {
     if (!path.is_up || path.is_probing || path.send_free == 0) continue;
-    BL_TRY(post_probe(path, kProbeId));
+    BL_TRY(post_probe(path, work_id::kGrantProbe));
     path.is_probing = path.is_up;
   }
   return {};
@@ -145,10 +138,10 @@ void RecvComm::absorb(DataPath& path, const ibv_wc* completions, int found) {
 }
 
 void RecvComm::on_other(DataPath& path, const ibv_wc& completion) {
-  if (Flusher::is_read(completion.wr_id)) return on_flush(path, completion);
+  if (work_id::is_read(completion.wr_id)) return on_flush(path, completion);
   if (completion.status != IBV_WC_SUCCESS) {
     if (!path.is_up) return on_flushed(path, completion);
-    const char* const doing = completion.wr_id >= kGrantId ? "grant" : "receive";
+    const char* const doing = completion.wr_id >= work_id::kGrant ? "grant" : "receive";
     return events_.on_failed_request(*this, path, completion, doing);
   }
   // Not a switch: no other opcode can come.
@@ -166,7 +159,7 @@ void RecvComm::on_other(DataPath& path, const ibv_wc& completion) {
 }
 
 void RecvComm::on_write(DataPath& path, const ibv_wc& completion) noexcept {
-  const bool is_probe = completion.wr_id == kProbeId;
+  const bool is_probe = completion.wr_id == work_id::kGrantProbe;
   path.send_free += is_probe ? 1 : kSignalGrantsEvery;
   if (is_probe) path.is_probing = false;
 }

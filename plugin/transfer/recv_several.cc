@@ -56,7 +56,7 @@ void RecvComm::poll_paths() {
 // completion queue.
 void RecvComm::absorb_reads(const DataPath& path, const ibv_wc* completions, int found) {
   for (const ibv_wc* one = completions; one != completions + found; ++one) {
-    if (Flusher::is_read(one->wr_id)) on_flush(path, *one);
+    if (work_id::is_read(one->wr_id)) on_flush(path, *one);
   }
 }
 

@@ -11,26 +11,10 @@
 #include <cstdint>
 
 #include "plugin/transfer/data_path.h"
+#include "plugin/transfer/work_id.h"
 #include "plugin/wire/notice.h"
 
 namespace beeline {
-
-// What the completion of a signaled work request says about it and the unsignaled ones before it,
-// in its wr_id.
-struct SendId {
-  std::uint16_t slot = 0;   // of the request
-  std::uint16_t wrs = 0;    // work requests that have completed
-  std::uint32_t bytes = 0;  // of data that they have carried
-
-  constexpr std::uint64_t packed() const noexcept {
-    return std::uint64_t{slot} | std::uint64_t{wrs} << 16 | std::uint64_t{bytes} << 32;
-  }
-  static constexpr SendId of(std::uint64_t wr_id) noexcept {
-    return {.slot = static_cast<std::uint16_t>(wr_id),
-            .wrs = static_cast<std::uint16_t>(wr_id >> 16),
-            .bytes = static_cast<std::uint32_t>(wr_id >> 32)};
-  }
-};
 
 // How many writes carry so many bytes, if one carries `most_bytes`.
 constexpr std::uint32_t writes_of(std::uint32_t bytes, std::uint32_t most_bytes) noexcept {

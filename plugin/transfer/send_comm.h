@@ -26,8 +26,6 @@
 
 namespace beeline {
 
-struct SendId;  // send_chain.h
-
 class SendChain;
 
 class SendComm : public Comm {
@@ -202,8 +200,7 @@ class SendComm : public Comm {
                    std::int64_t now_ns);
   int write_chunks(SendChain& chain, const DataPath& path, const SplitMessage& message,
                    wire::ChunkMask chunks) const noexcept;
-  static constexpr std::uint16_t kProbeSlot = 0xfffe;  // in the SendId of a probe
-  static constexpr std::uint8_t kNoPath = 0xff;        // Request::path of a message to send again
+  static constexpr std::uint8_t kNoPath = 0xff;  // Request::path of a message to send again
   bool keep_records() override;
   // Every send of a comm with several paths is signaled.
   bool owes_answer(const DataPath& path) const noexcept override {

@@ -326,7 +326,7 @@ void SendComm::absorb(DataPath& path, const ibv_wc* completions, int found) {
   if (has_several_paths()) return absorb_on(path, completions, found);
   watch_.moved();
   for (const ibv_wc* one = completions; one != completions + found; ++one) {
-    if ((one->wr_id & HeldSends::kSeveral) != 0 && one->status == IBV_WC_SUCCESS) {
+    if ((one->wr_id & work_id::kSeveral) != 0 && one->status == IBV_WC_SUCCESS) {
       complete_before(path, requests_[one->wr_id % wire::kMaxLines]);
     }
     if (!complete(path, *one)) [[unlikely]]

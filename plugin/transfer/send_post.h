@@ -122,14 +122,14 @@ BL_INLINED Request& SendComm::open_request(std::uint32_t position, std::uint32_t
 // The immediate tells the receiver which line is complete.
 BL_INLINED void SendComm::name_line(PreparedSend& send, const DataPath& path,
                                     const Request& request) noexcept {
-  send.wr.wr_id = request.slot;
+  send.wr.wr_id = SendId{.slot = request.slot}.packed();
   send.wr.imm_data = htonl(wire::pack(
       {.line = static_cast<std::uint16_t>(request.line), .generation = path.generation}));
 }
 
 // False: it is left to absorb().
 BL_INLINED bool SendComm::absorb_one(const ibv_wc& completion) noexcept {
-  if ((completion.wr_id & HeldSends::kSeveral) != 0 || !complete(only_path(), completion))
+  if ((completion.wr_id & work_id::kSeveral) != 0 || !complete(only_path(), completion))
       [[unlikely]] {
     return false;
   }

@@ -338,7 +338,7 @@ Status SendComm::probe_paths() {
   if (!has_several_paths()) return {};
   for (DataPath& path : data_paths()) {
     if (!path.is_up || path.send_free != kSendDepth) continue;
-    BL_TRY(post_probe(path, SendId{.slot = kProbeSlot, .wrs = 1}.packed()));
+    BL_TRY(post_probe(path, SendId{.slot = work_id::kProbeSlot, .wrs = 1}.packed()));
   }
   return {};
 }
@@ -386,10 +386,10 @@ void SendComm::absorb_on(DataPath& path, const ibv_wc* completions, int found) {
 
 void SendComm::count_sent(DataPath& path, SendId id) noexcept {
   path.send_free += id.wrs;
-  if (id.slot == kProbeSlot) return;
+  if (id.slot == work_id::kProbeSlot) return;
   Request& request = requests_[id.slot % wire::kMaxLines];
   // Posted when this was the only path.
-  if ((id.slot & HeldSends::kSeveral) != 0) complete_before(path, request);
+  if ((id.slot & work_id::kSeveral) != 0) complete_before(path, request);
   if (request.missing == 0) return;  // after the peer's goodbye
   if (request.split != 0) --several_->splits.of(request).under_way[path.index];
   if (--request.missing == 0) several_->splits.forget(request);

@@ -75,8 +75,7 @@ class ForgottenReceives {
 
  private:
   static int call(ibv_qp* qp, ibv_recv_wr* work, ibv_recv_wr** refused) {
-    constexpr std::uint64_t kFenceMarker = ~std::uint64_t{0};
-    return work->wr_id == kFenceMarker ? rc_ : real_(qp, work, refused);
+    return work->wr_id == work_id::kFence ? rc_ : real_(qp, work, refused);
   }
 
   ibv_context* context_;

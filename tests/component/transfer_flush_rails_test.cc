@@ -188,7 +188,7 @@ TEST_CASE("flush by rail: a path is fenced when its device has read the memory b
       return found;
     }
     found = PollHook::real(cq, room, into);
-    const auto is_read = [](const ibv_wc& wc) { return Flusher::is_read(wc.wr_id); };
+    const auto is_read = [](const ibv_wc& wc) { return work_id::is_read(wc.wr_id); };
     std::copy_if(into, into + found, std::back_inserter(held), is_read);
     return static_cast<int>(std::remove_if(into, into + found, is_read) - into);
   });
