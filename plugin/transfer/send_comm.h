@@ -138,7 +138,7 @@ class SendComm : public Comm {
   Request& open_request(std::uint32_t position, std::uint32_t size, std::uint32_t wrs) noexcept;
   void name_line(PreparedSend& send, const DataPath& path, const Request& request) noexcept;
 
-  // --- Everything else: send_path.cc ---
+  // --- Everything else: send_slow.cc ---
   [[gnu::noinline]] void complete_before(DataPath& path, const Request& last) noexcept;
   BL_APART Errc withdraw_prepared(DataPath& path, int rc);
   BL_APART Errc isend_apart(const void* data, std::size_t size, int tag, const MemoryHandle& memory,
