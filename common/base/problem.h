@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The error of functions off the hot path whose failure the user will read: the kind of error, and
-// a sentence that names the thing, the cause and the fix. On the hot path there is Error
-// (result.h), which does not allocate.
+// The error of slow functions whose failure the user will read: the kind of error, and a sentence
+// that names the thing, the cause and the fix. Fast functions have Error (result.h), which does not
+// allocate.
 #pragma once
 
 #include <string>

@@ -194,11 +194,11 @@ ncclResult_t dereg_mr(void* /*comm*/, void* mhandle) noexcept {
 namespace {
 
 [[gnu::noinline]] ncclResult_t post_prepared(SendComm& comm) noexcept {
-  return quick_edge([&]() BL_INLINED_LAMBDA { return comm.post_prepared(); });
+  return fast_edge([&]() BL_INLINED_LAMBDA { return comm.post_prepared(); });
 }
 
-[[gnu::noinline]] ncclResult_t isend_in_any_case(void* comm, void* data, std::size_t size, int tag,
-                                                 void* mhandle, void** request) noexcept {
+[[gnu::noinline]] ncclResult_t isend_slow(void* comm, void* data, std::size_t size, int tag,
+                                          void* mhandle, void** request) noexcept {
   if (request == nullptr) return ncclInvalidArgument;
   *request = nullptr;
   if (comm == nullptr) return ncclInvalidArgument;
@@ -206,7 +206,7 @@ namespace {
   if (size > wire::kMaxMessageBytes) return ncclInvalidArgument;
   if (static_cast<Comm*>(comm)->role() != Role::kSend) return ncclInvalidArgument;
   auto& end = *static_cast<SendComm*>(static_cast<Comm*>(comm));
-  return quick_edge([&]() BL_INLINED_LAMBDA {
+  return fast_edge([&]() BL_INLINED_LAMBDA {
     return end.isend(data, size, tag, *static_cast<const MemoryHandle*>(mhandle), request);
   });
 }
@@ -214,13 +214,13 @@ namespace {
 }  // namespace
 
 [[gnu::noinline]] ncclResult_t post_written(RecvComm& comm) noexcept {
-  return quick_edge([&]() BL_INLINED_LAMBDA { return comm.post_written<Paths::kOne>(); });
+  return fast_edge([&]() BL_INLINED_LAMBDA { return comm.post_written<Paths::kOne>(); });
 }
 
 namespace {
 
 [[gnu::noinline]] ncclResult_t post_held(SendComm& comm) noexcept {
-  return quick_edge([&]() { return comm.post_held(); });
+  return fast_edge([&]() { return comm.post_held(); });
 }
 
 [[gnu::noinline]] ncclResult_t isend_grouped(void* comm, void* data, std::size_t size, int tag,
@@ -230,19 +230,18 @@ namespace {
   const SendComm::Begun begun = end.hold_grouped(data, size, tag, memory, request);
   if (begun == SendComm::Begun::kHeld) return ncclSuccess;
   if (begun == SendComm::Begun::kGroup) return post_held(end);
-  return isend_in_any_case(comm, data, size, tag, mhandle, request);
+  return isend_slow(comm, data, size, tag, mhandle, request);
 }
 
 template <class End>
 [[gnu::noinline]] ncclResult_t test_unfinished(Request& request, int* done, int* sizes,
                                                End& end) noexcept {
-  return quick_edge([&]()
-                        BL_INLINED_LAMBDA { return Comm::test_usual(end, request, done, sizes); });
+  return fast_edge([&]() BL_INLINED_LAMBDA { return Comm::test_fast(end, request, done, sizes); });
 }
 
-[[gnu::noinline]] ncclResult_t test_in_any_case(Request& request, int* done, int* sizes,
-                                                Comm& comm) noexcept {
-  return quick_edge([&]() { return comm.test(request, done, sizes); });
+[[gnu::noinline]] ncclResult_t test_slow(Request& request, int* done, int* sizes,
+                                         Comm& comm) noexcept {
+  return fast_edge([&]() { return comm.test(request, done, sizes); });
 }
 
 }  // namespace
@@ -265,7 +264,7 @@ ncclResult_t isend(void* comm, void* data, std::size_t size, int tag, void* mhan
       return ncclSuccess;
     }
   }
-  return isend_in_any_case(comm, data, size, tag, mhandle, request);
+  return isend_slow(comm, data, size, tag, mhandle, request);
 }
 
 // A null request says that nothing has to be flushed: for host memory, and where CUDA promises that
@@ -276,7 +275,7 @@ ncclResult_t iflush(void* comm, int n, void** data, int* sizes, void** mhandles,
   *request = nullptr;
   if (comm == nullptr) return ncclInvalidArgument;
   if (data == nullptr || mhandles == nullptr) return ncclSuccess;
-  return quick_edge([&]() {
+  return fast_edge([&]() {
     if (static_cast<Comm*>(comm)->role() != Role::kReceive) return Errc::kOk;
     const auto count = static_cast<std::uint32_t>(std::clamp(n, 0, int{wire::kMaxReceives}));
     const FlushTargets targets(count, [&](std::uint32_t i) {
@@ -301,11 +300,11 @@ ncclResult_t test(void* request, int* done, int* sizes) noexcept {
   Request& asked = *static_cast<Request*>(request);
   if (asked.missing != 0) {
     Comm& comm = *asked.comm;
-    if (comm.is_usual(Role::kReceive))
+    if (comm.is_fast(Role::kReceive))
       return test_unfinished(asked, done, sizes, static_cast<RecvComm&>(comm));
-    if (comm.is_usual(Role::kSend))
+    if (comm.is_fast(Role::kSend))
       return test_unfinished(asked, done, sizes, static_cast<SendComm&>(comm));
-    return test_in_any_case(asked, done, sizes, comm);
+    return test_slow(asked, done, sizes, comm);
   }
   asked.comm->finish(asked, done, sizes);
   return ncclSuccess;

@@ -107,7 +107,7 @@ template <class Count, class Size>
 BL_INLINED ncclResult_t irecv_some(void* comm, Count count, void** data, const Size* sizes,
                                    const int* tags, void** mhandles, Need need,
                                    void** request) noexcept {
-  return quick_edge([&]() BL_INLINED_LAMBDA {
+  return fast_edge([&]() BL_INLINED_LAMBDA {
     Comm& end = *static_cast<Comm*>(comm);
     if (end.role() != Role::kReceive) return Errc::kInvalid;
     const auto at = [&](std::uint32_t i)
@@ -127,9 +127,8 @@ BL_INLINED ncclResult_t irecv_some(void* comm, Count count, void** data, const S
 ncclResult_t post_written(RecvComm& comm) noexcept;
 
 template <class Size>
-[[gnu::noinline]] ncclResult_t irecv_in_any_case(void* comm, int n, void** data, Size* sizes,
-                                                 int* tags, void** mhandles,
-                                                 void** request) noexcept {
+[[gnu::noinline]] ncclResult_t irecv_slow(void* comm, int n, void** data, Size* sizes, int* tags,
+                                          void** mhandles, void** request) noexcept {
   if (request == nullptr) return ncclInvalidArgument;
   // `*request` is left from an earlier use. From v9 on, it may also say that NCCL does not need the
   // completion; NCCL gets a real request all the same.
@@ -161,35 +160,33 @@ BL_INLINED bool write_grant(RecvComm& receiver, void** data, const Size* sizes, 
   return true;
 }
 
-// The usual irecv of a comm with several paths.
+// The fast irecv of a comm with several paths.
 template <class Size>
 [[gnu::noinline]] ncclResult_t irecv_on_several(void* comm, int n, void** data, Size* sizes,
                                                 int* tags, void** mhandles,
                                                 void** request) noexcept {
   RecvComm& receiver = *static_cast<RecvComm*>(static_cast<Comm*>(comm));
   if (!write_grant<Paths::kSeveral>(receiver, data, sizes, tags, mhandles, request)) [[unlikely]]
-    return irecv_in_any_case(comm, n, data, sizes, tags, mhandles, request);
-  return quick_edge([&]() BL_INLINED_LAMBDA { return receiver.post_written<Paths::kSeveral>(); });
+    return irecv_slow(comm, n, data, sizes, tags, mhandles, request);
+  return fast_edge([&]() BL_INLINED_LAMBDA { return receiver.post_written<Paths::kSeveral>(); });
 }
 
-// The usual irecv; what it does not take goes to the functions above, whose arguments are the same,
+// The fast irecv; what it does not take goes to the functions above, whose arguments are the same,
 // so that they stay in their registers.
 template <class Size>
 ncclResult_t irecv(void* comm, int n, void** data, Size* sizes, int* tags, void** mhandles,
                    void** request) noexcept {
-  const bool is_usual = request != nullptr && comm != nullptr && data != nullptr &&
-                        sizes != nullptr && tags != nullptr && mhandles != nullptr && n == 1 &&
-                        *request != kOptionalReceive;
-  if (is_usual && static_cast<Comm*>(comm)->enter_if_usual(Role::kReceive, Paths::kOne))
-      [[likely]] {
+  const bool is_fast = request != nullptr && comm != nullptr && data != nullptr &&
+                       sizes != nullptr && tags != nullptr && mhandles != nullptr && n == 1 &&
+                       *request != kOptionalReceive;
+  if (is_fast && static_cast<Comm*>(comm)->enter_if_fast(Role::kReceive, Paths::kOne)) [[likely]] {
     RecvComm& receiver = *static_cast<RecvComm*>(static_cast<Comm*>(comm));
     if (write_grant<Paths::kOne>(receiver, data, sizes, tags, mhandles, request)) [[likely]]
       return post_written(receiver);
-  } else if (is_usual &&
-             static_cast<Comm*>(comm)->enter_if_usual(Role::kReceive, Paths::kSeveral)) {
+  } else if (is_fast && static_cast<Comm*>(comm)->enter_if_fast(Role::kReceive, Paths::kSeveral)) {
     return irecv_on_several(comm, n, data, sizes, tags, mhandles, request);
   }
-  return irecv_in_any_case(comm, n, data, sizes, tags, mhandles, request);
+  return irecv_slow(comm, n, data, sizes, tags, mhandles, request);
 }
 
 // From v10 on.

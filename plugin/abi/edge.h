@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The boundary between NCCL's C interface and C++: an exported function runs everything that might
-// throw in edge() or quick_edge().
+// throw in edge() or fast_edge().
 #pragma once
 
 #include <new>
@@ -44,9 +44,9 @@ ncclResult_t edge(F&& call) noexcept {
   }
 }
 
-// The same for the hot path, where a code is enough: its cause was logged where it was known.
+// The same for fast functions, where a code is enough: its cause was logged where it was known.
 template <class F>
-BL_INLINED ncclResult_t quick_edge(F&& call) noexcept {
+BL_INLINED ncclResult_t fast_edge(F&& call) noexcept {
   try {
     const Errc code = call();
     if (code == Errc::kOk) [[likely]]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Determines whether a local port may be the cause of a failed connection. query_own_port() queries
-// the device, so it must not be called on the hot path.
+// the device, so it must not be called by a fast function.
 #pragma once
 
 #include <infiniband/verbs.h>

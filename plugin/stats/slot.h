@@ -42,7 +42,7 @@ class StatsSlot {
   }
   ~StatsSlot() { close(); }
 
-  // There is only one writer, so that the hot path needs no locked instruction.
+  // There is only one writer, so that fast functions need no locked instruction.
   void add(Counter counter, std::uint64_t amount = 1) noexcept {
     shared::add(slot_->counters[static_cast<std::uint32_t>(counter)], amount);
   }
@@ -203,7 +203,7 @@ class StatsSlot {
     shared::store(event.what, what, std::memory_order_release);
   }
 
-  // The target of slots that are not shown, so that the hot path need not test for null.
+  // The target of slots that are not shown, so that fast functions need not test for null.
   alignas(64) static inline constinit beeline_stats_slot nowhere{};
 
   beeline_stats_slot* slot_ = &nowhere;

@@ -105,17 +105,17 @@ class Comm : private LinkUser {
   struct Credit {
     enum State : std::uint8_t {
       kNone,     // there is nothing to do: NCCL calls again
-      kHasCome,  // the usual line is there
-      kUnusual,  // SendComm::isend() has to be called, if this is a sender
+      kHasCome,  // the line that the fast isend takes is there
+      kSlow,     // SendComm::isend() has to be called, if this is a sender
     };
     State state;
     std::uint64_t order;
   };
   BL_INLINED Credit look_for_credit() const noexcept;
-  // Enters the gate, if the comm is usual, of this role, and has so many paths.
-  BL_INLINED bool enter_if_usual(Role role, Paths paths) noexcept {
+  // Enters the gate, if is_fast() for this role and so many paths.
+  BL_INLINED bool enter_if_fast(Role role, Paths paths) noexcept {
     gate_.enter();
-    if (gate_.is_usual(role, paths)) [[likely]]
+    if (gate_.is_fast(role, paths)) [[likely]]
       return true;
     gate_.leave();
     return false;
@@ -124,10 +124,10 @@ class Comm : private LinkUser {
   // For a request of which something is missing: polls. With `*done` all of it has arrived, or has
   // been sent, and the request is free again. `sizes` is null, or has one place for each buffer.
   Errc test(Request& request, int* done, int* sizes);
-  // The same, if is_usual(). `End` is SendComm or RecvComm. Defined in test_request.h.
+  // The same, if is_fast(). `End` is SendComm or RecvComm. Defined in test_request.h.
   template <class End>
-  BL_INLINED static Errc test_usual(End& end, Request& request, int* done, int* sizes);
-  bool is_usual(Role role) const noexcept { return gate_.is_usual(role, Paths::kOne); }
+  BL_INLINED static Errc test_fast(End& end, Request& request, int* done, int* sizes);
+  bool is_fast(Role role) const noexcept { return gate_.is_fast(role, Paths::kOne); }
   // The same for a request of which nothing is missing.
   template <class End = void>
   BL_INLINED void finish(Request& request, int* done, int* sizes) noexcept;
@@ -259,7 +259,7 @@ class Comm : private LinkUser {
   void set_has_several_paths() noexcept { gate_.set_has_several_paths(); }
 
   // Whether isend or irecv may begin although the comm is alarmed.
-  BL_APART Errc may_begin(const char* call, bool* may);
+  BL_SLOW Errc may_begin(const char* call, bool* may);
 
   // --- Members in the order in which calls need them ---
   // With many comms, a cache line that a call touches is a cache miss (bench/cost/in_turn.py). The
@@ -269,7 +269,7 @@ class Comm : private LinkUser {
   FreeRequests free_requests_;
   // The sender's: the place of the next line, and the order word that it is expected to have. In
   // two cases the word lacks the notice bit, so that no line equals it and look_for_credit() leaves
-  // the message to isend(): unless is_quick_, where all other fields are right, and while lines are
+  // the message to isend(): unless is_fast_, where all other fields are right, and while lines are
   // matched by tag, where only the number is. Both are here, and not in SendComm, so that an isend
   // of a receiver finds such a line, too. Atomic, since an isend without credit reads them even
   // while the control thread has the comm.
@@ -302,8 +302,8 @@ class Comm : private LinkUser {
   Errc test_while_alarmed(Request& request, int* done, int* sizes);
   // If that was the only reason for the alarm, it is over. `calls` is 1 if this call has entered
   // the gate.
-  BL_APART bool is_alarmed_after_answer(std::uint64_t calls) noexcept;
-  BL_APART Errc check_for_stall();
+  BL_SLOW bool is_alarmed_after_answer(std::uint64_t calls) noexcept;
+  BL_SLOW Errc check_for_stall();
   std::string name_on(const Device& device) const;
 
   std::mutex making_buffers_;
@@ -331,7 +331,7 @@ BL_INLINED Comm::Credit Comm::look_for_credit() const noexcept {
   if (order == awaited) [[likely]]
     return {Credit::kHasCome, awaited};
   const bool has_come = wire::number_of(order ^ awaited) == 0;
-  return {has_come || gate_.is_alarmed() ? Credit::kUnusual : Credit::kNone, awaited};
+  return {has_come || gate_.is_alarmed() ? Credit::kSlow : Credit::kNone, awaited};
 }
 
 template <class End>

@@ -27,8 +27,8 @@ enum class Paths : std::uint8_t { kOne, kSeveral };
 // Threads: each function says which.
 class CommGate {
  public:
-  // Facts about the comm, and reasons why its calls have to take their slow paths, in one word, so
-  // that a call can ask for all of them at once.
+  // Facts about the comm, and reasons why its calls have to take their slow functions, in one word,
+  // so that a call can ask for all of them at once.
   using Word = std::atomic<std::uint32_t>;
   enum Bit : std::uint32_t {
     kReceives = 1,            // it is the receiving end
@@ -50,14 +50,14 @@ class CommGate {
   BL_INLINED void enter() noexcept;
   // When the request is finished, or when the call has made none.
   BL_INLINED void leave() noexcept;
-  // Whether the call has to take its slow path: because the link is not open, a failure was seen,
-  // or the control thread wants the comm. May be true for no reason.
+  // Whether the call has to take its slow function: because the link is not open, a failure was
+  // seen, or the control thread wants the comm. May be true for no reason.
   BL_INLINED bool is_alarmed() const noexcept {
     return has_any(kLinkHasNews | kRaised | kTaken | kWithoutMembarrier | kAsked);
   }
   // Whether the comm has this role and so many paths, and no bit is set that makes a call take
-  // another way.
-  BL_INLINED bool is_usual(Role role, Paths paths) const noexcept {
+  // its slow function.
+  BL_INLINED bool is_fast(Role role, Paths paths) const noexcept {
     const std::uint32_t of_role = role == Role::kReceive ? std::uint32_t{kReceives} : 0;
     const std::uint32_t of_paths = paths == Paths::kSeveral ? std::uint32_t{kHasSeveralPaths} : 0;
     return word_.load(kOrder) == (of_role | of_paths);

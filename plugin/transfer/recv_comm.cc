@@ -33,8 +33,8 @@ RecvComm::RecvComm(std::unique_ptr<Connection> connection, const CommOptions& op
     : Comm(std::move(connection), kSendDepth, options, std::move(stats), events),
       lines_(connection_.memory.at<wire::CreditLine>()),
       to_ring_(connection_.window.address - reinterpret_cast<std::uint64_t>(lines_)),
-      quick_limit_(!has_several_paths() && rails() == wire::Rails::kFew ? wire::kMaxMessageBytes + 1
-                                                                        : 0),
+      fast_limit_(!has_several_paths() && rails() == wire::Rails::kFew ? wire::kMaxMessageBytes + 1
+                                                                       : 0),
       grant_path_(&path_at(0)),
       receive_depth_(receive_depth(has_several_paths() ? connection_.planned_paths : 1)),
       requests_(*this, free_requests_),

@@ -85,7 +85,7 @@ class RecvComm : public Comm {
   // `Count` is a number or a constant: most receives have one buffer.
   template <class Count, class BufferAt>
   Errc irecv(Count count, BufferAt&& buffer_at, Need need, void** request);
-  // The usual irecv of one buffer is enter_if_usual(), begin_grant(), write_grant() and
+  // The fast irecv, of one buffer, is enter_if_fast(), begin_grant(), write_grant() and
   // post_written(). False: nothing has been done, and irecv() has to be called.
   template <Paths kPaths>
   BL_INLINED bool begin_grant(std::size_t capacity, const MemoryHandle* memory) noexcept;
@@ -193,7 +193,7 @@ class RecvComm : public Comm {
   BL_INLINED DataPath& path_of_grants() noexcept;
   // Whether there is a free request, and places in the send queue. make_room() polls first.
   bool has_room() noexcept;
-  BL_APART bool make_room();
+  BL_SLOW bool make_room();
   // For a call that makes no request.
   Errc leave_with(Errc code) noexcept {
     gate_.leave();
@@ -203,27 +203,27 @@ class RecvComm : public Comm {
   // kOk: they are posted, or the comm goes on without the path.
   Errc post_receives(DataPath& path);
   // Afterwards `lines` are spare, unless too many lines are in flight, or with an error.
-  BL_APART Errc post_receives_for(std::uint32_t lines);
+  BL_SLOW Errc post_receives_for(std::uint32_t lines);
   void build_grant() noexcept;
   void grant_by(DataPath& path) noexcept;  // from now on
   template <class Count, class BufferAt>
   std::uint32_t write_lines(Count count, BufferAt& buffer_at, Need need,
                             wire::Rails rails) noexcept;
-  BL_APART Errc withdraw_lines(std::uint32_t written);
+  BL_SLOW Errc withdraw_lines(std::uint32_t written);
   Errc grant(std::uint32_t first, std::uint32_t count);
-  BL_APART Errc grant_around_end(std::uint32_t first, std::uint32_t count, std::uint32_t head);
+  BL_SLOW Errc grant_around_end(std::uint32_t first, std::uint32_t count, std::uint32_t head);
   Errc post_grant(std::uint32_t first, std::uint32_t count);
   BL_INLINED void describe_lines(const wire::CreditLine& line) noexcept;
   BL_INLINED int post_lines(DataPath& path);
-  BL_APART int post_signaled_grant() noexcept;
-  BL_APART Errc on_refused_grant(int rc);
+  BL_SLOW int post_signaled_grant() noexcept;
+  BL_SLOW Errc on_refused_grant(int rc);
   // For what grant_sge_ describes.
   unsigned flags_of_grant(const DataPath& path) const noexcept {
     return grant_sge_.length <= path.max_inline ? unsigned{IBV_SEND_INLINE} : 0;
   }
   void absorb(DataPath& path, const ibv_wc* completions, int found);
   BL_INLINED bool absorb_one(const ibv_wc& completion) noexcept;
-  BL_APART void on_other(DataPath& path, const ibv_wc& completion);
+  BL_SLOW void on_other(DataPath& path, const ibv_wc& completion);
   void on_write(DataPath& path, const ibv_wc& completion) noexcept;
   BL_INLINED int on_immediate(const ibv_wc& completion) noexcept;
   int on_optional(const ibv_wc& completion) noexcept;
@@ -274,9 +274,9 @@ class RecvComm : public Comm {
   void arrived(std::uint32_t place, std::uint32_t size) noexcept;
   std::uint32_t settled() noexcept;
 
-  BL_APART void set_flushes_apart() noexcept;
-  BL_APART void on_flush(const DataPath& path, const ibv_wc& completion);
-  BL_APART void flush_arrived();
+  BL_SLOW void set_flushes_apart() noexcept;
+  BL_SLOW void on_flush(const DataPath& path, const ibv_wc& completion);
+  BL_SLOW void flush_arrived();
   static constexpr std::uint8_t bit_of_rail(std::uint8_t rail) noexcept {
     return static_cast<std::uint8_t>(1U << rail);
   }
@@ -295,7 +295,7 @@ class RecvComm : public Comm {
   // With watch_, one cache line.
   wire::CreditLine* lines_;           // this end's copy of the sender's ring
   std::uint64_t to_ring_;             // the distance from here to the sender's ring
-  std::size_t quick_limit_;           // begin_grant() takes buffers below it; 0: none
+  std::size_t fast_limit_;            // begin_grant() takes buffers below it; 0: none
   std::uint32_t next_ = 0;            // position of the next line
   std::uint32_t spare_receives_ = 0;  // lines that may be granted: each path has receives for them
   ibv_send_wr grant_wr_{};            // for every grant: only the fields that change are written

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The part of RecvComm that grants buffers. In a header: each version of irecv becomes two
-// functions that read NCCL's arrays and write credit lines from them. One of them is for the usual
-// irecv of one buffer. It calls nothing; a second function posts what it has written. So GCC 12
+// functions that read NCCL's arrays and write credit lines from them. One of them is the fast
+// irecv, of one buffer. It calls nothing; a second function posts what it has written. So GCC 12
 // need not save the registers that it uses.
 #pragma once
 
@@ -26,14 +26,14 @@ BL_INLINED DataPath& RecvComm::path_of_grants() noexcept {
 
 template <Paths kPaths>
 BL_INLINED bool RecvComm::begin_grant(std::size_t capacity, const MemoryHandle* memory) noexcept {
-  const std::size_t limit = kPaths == Paths::kOne ? quick_limit_ : wire::kMaxMessageBytes + 1;
-  const bool is_usual = capacity < limit && memory != nullptr && !free_requests_.empty() &&
-                        free_requests_.first().slot < kFirstForFlushes &&
-                        path_of_grants<kPaths>().send_free != 0 && spare_receives_ != 0 &&
-                        !owners_[next_ % wire::kMaxLines].waits();
-  if (!is_usual) [[unlikely]]
+  const std::size_t limit = kPaths == Paths::kOne ? fast_limit_ : wire::kMaxMessageBytes + 1;
+  const bool is_fast = capacity < limit && memory != nullptr && !free_requests_.empty() &&
+                       free_requests_.first().slot < kFirstForFlushes &&
+                       path_of_grants<kPaths>().send_free != 0 && spare_receives_ != 0 &&
+                       !owners_[next_ % wire::kMaxLines].waits();
+  if (!is_fast) [[unlikely]]
     gate_.leave();
-  return is_usual;
+  return is_fast;
 }
 
 template <Paths kPaths>

@@ -54,7 +54,7 @@ bool RecvComm::keep_records() {
   several_ = records_.get();
   if (several_ == nullptr) return false;
   several_->carried.fill(bit_of_rail(only_path().rail));
-  quick_limit_ = 0;
+  fast_limit_ = 0;
   set_has_several_paths();
   return true;
 }

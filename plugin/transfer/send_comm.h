@@ -39,7 +39,7 @@ class SendComm : public Comm {
   // destroyed by another thread.
   void close() noexcept;
 
-  // The usual isend is look_for_credit(), begin_isend(), and perhaps one more function: see Begun.
+  // The fast isend is look_for_credit(), begin_isend(), and perhaps one more function: see Begun.
   // The exported function inlines the first two, and ends with a call of the third, which compiles
   // to a jump, so that "no credit" is answered without a stack frame.
   enum class Begun : std::uint8_t {
@@ -47,7 +47,7 @@ class SendComm : public Comm {
     kGrouped,   // nothing has been done, and hold_grouped() comes next
     kHeld,      // `*made` is the request
     kGroup,     // the same, and post_held() comes next
-    kUnusual,   // nothing has been done, and isend() has to be called
+    kSlow,      // nothing has been done, and isend() has to be called
   };
   // `awaited` is Credit::order.
   BL_INLINED Begun begin_isend(std::uint64_t awaited, const void* data, std::size_t size, int tag,
@@ -104,7 +104,7 @@ class SendComm : public Comm {
     std::array<wire::LineFacts, wire::kMaxReceives> lines;
   };
 
-  // --- The hot path: send_post.h ---
+  // --- The fast functions: send_post.h ---
   std::uint64_t awaited_order() const noexcept {
     return awaited_order_.load(std::memory_order_relaxed);
   }
@@ -140,10 +140,10 @@ class SendComm : public Comm {
 
   // --- Everything else: send_slow.cc ---
   [[gnu::noinline]] void complete_before(DataPath& path, const Request& last) noexcept;
-  BL_APART Errc withdraw_prepared(DataPath& path, int rc);
-  BL_APART Errc isend_apart(const void* data, std::size_t size, int tag, const MemoryHandle& memory,
-                            void** made);
-  Errc isend_in_any_case(int tag, const MemoryHandle& memory, void** made);
+  BL_SLOW Errc withdraw_prepared(DataPath& path, int rc);
+  BL_SLOW Errc isend_slow(const void* data, std::size_t size, int tag, const MemoryHandle& memory,
+                          void** made);
+  Errc isend_slow_entered(int tag, const MemoryHandle& memory, void** made);
   bool is_next(const wire::LineFacts& line) const noexcept;
   void open_group(const wire::LineFacts& line) noexcept;
   void await(std::uint64_t order) noexcept;
@@ -168,7 +168,7 @@ class SendComm : public Comm {
   // The key of the receive buffer for this path.
   std::uint32_t rkey_for(const DataPath& path, std::uint32_t position) const noexcept;
   bool has_key_for(const DataPath& path, std::uint32_t position) const noexcept;
-  BL_APART Errc withdraw(DataPath& path, Request& request, int rc);
+  BL_SLOW Errc withdraw(DataPath& path, Request& request, int rc);
   void report_cut(std::uint32_t size, int tag, std::uint32_t kept);
   bool make_room(const DataPath& path, std::uint32_t wrs);
   Errc refuse_writes(const DataPath& path, std::uint32_t size) const;
@@ -218,7 +218,7 @@ class SendComm : public Comm {
   void take_back_chunks(const DataPath& path, Request& request,
                         const wire::ReceiverReport& report) noexcept;
   void take_back_message(Request& request, const wire::ReceiverReport& report) noexcept;
-  BL_APART void resend_messages() noexcept;
+  BL_SLOW void resend_messages() noexcept;
   void absorb_on(DataPath& path, const ibv_wc* completions, int found);
   void count_sent(DataPath& path, SendId id) noexcept;
 
@@ -229,11 +229,11 @@ class SendComm : public Comm {
 
   // With watch_ and the sge of alone_, one cache line.
   const wire::CreditLine* ring_;
-  std::uint64_t most_quick_;  // the longest message that begin_isend() prepares; 0: none
-  PreparedSend alone_;        // that is posted at once
-  void** made_ = nullptr;     // where begin_isend() has put the request
-  wire::Notice* notices_;     // see notice_places()
-  bool is_quick_;             // begin_isend() reads all that it needs of a line
+  std::uint64_t most_fast_;  // the longest message that begin_isend() prepares; 0: none
+  PreparedSend alone_;       // that is posted at once
+  void** made_ = nullptr;    // where begin_isend() has put the request
+  wire::Notice* notices_;    // see notice_places()
+  bool is_fast_;             // begin_isend() reads all that it needs of a line
   bool is_cut_reported_ = false;
   std::int64_t torn_since_ns_ = 0;  // when the next line was first seen incomplete; 0: it is not
   HeldSends held_;                  // only with one path, which has not failed

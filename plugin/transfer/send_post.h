@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The usual isend: it takes the next credit line and writes the payload where the line says. In a
+// The fast isend: it takes the next credit line and writes the payload where the line says. In a
 // header, to become part of the exported isend.
 //
 // It is two functions because of the call to the device between them. If it were one function, GCC
@@ -26,7 +26,7 @@ BL_INLINED SendComm::Begun SendComm::begin_isend(std::uint64_t awaited, const vo
     return Begun::kGrouped;
   made_ = made;
   return prepare_for(awaited, alone_, data, size, tag, memory, made) != nullptr ? Begun::kPrepared
-                                                                                : Begun::kUnusual;
+                                                                                : Begun::kSlow;
 }
 
 // For the line with this order word, which has come.
@@ -57,8 +57,8 @@ BL_INLINED Request* SendComm::prepare_for(std::uint64_t awaited, PreparedSend& s
     return leave_unprepared();
   if (wire::tag_of(words) != tag) [[unlikely]]
     return leave_unprepared();
-  // A length of 0 is unusual, too.
-  if (size > wire::capacity_of(words) || size - 1 >= most_quick_) [[unlikely]]
+  // A length of 0 is slow, too.
+  if (size > wire::capacity_of(words) || size - 1 >= most_fast_) [[unlikely]]
     return leave_unprepared();
   if (!has_room(path, 1)) [[unlikely]]
     return leave_unprepared();
@@ -84,7 +84,7 @@ BL_INLINED SendComm::Begun SendComm::hold_grouped(const void* data, std::size_t 
   PreparedSend& send = held_.next();
   Request* const request = prepare_for(awaited_order(), send, data, size, tag, memory, made);
   if (request == nullptr) [[unlikely]]
-    return Begun::kUnusual;
+    return Begun::kSlow;
   held_.hold(*request);
   take_prepared(only_path(), static_cast<std::uint32_t>(size));
   const bool is_last = wire::index_of(awaited_order()) == 0;

@@ -22,7 +22,7 @@ bool SendComm::keep_records() {
   records_.reset(new (std::nothrow) SeveralPaths(paths(), false));
   several_ = records_.get();
   if (several_ == nullptr) return false;
-  is_quick_ = false;
+  is_fast_ = false;
   set_awaited_order(awaited_order() & ~wire::kOneNotice);
   set_has_several_paths();
   return true;

@@ -143,7 +143,7 @@ Errc SendComm::post_on_some(const wire::LineFacts& line, const MemoryHandle& mem
 
 Errc SendComm::isend(const void* data, std::size_t size, int tag, const MemoryHandle& memory,
                      void** made) {
-  if (enter_if_usual(Role::kSend, Paths::kSeveral)) {
+  if (enter_if_fast(Role::kSend, Paths::kSeveral)) {
     Errc code = Errc::kOk;
     if (prepare_short(data, size, tag, memory)) {
       code = post_short(memory, made);
@@ -153,14 +153,14 @@ Errc SendComm::isend(const void* data, std::size_t size, int tag, const MemoryHa
     gate_.leave();
     if (code != Errc::kOk) return code;
   }
-  return isend_apart(data, size, tag, memory, made);
+  return isend_slow(data, size, tag, memory, made);
 }
 
-// The usual isend of a comm with several paths: the message is short and takes the path of the
+// The fast isend of a comm with several paths: the message is short and takes the path of the
 // short message before it, if that one has little to do. False: nothing has been done.
 BL_INLINED bool SendComm::prepare_short(const void* data, std::size_t size, int tag,
                                         const MemoryHandle& memory) noexcept {
-  if (size - 1 >= kShortBytes || several_->short_left == 0) return false;  // 0 is unusual, too
+  if (size - 1 >= kShortBytes || several_->short_left == 0) return false;  // 0 is slow, too
   const DataPath& path = path_at(several_->short_path);
   const bool has_little_to_do =
       path.send_free > kSendDepth - kFewUnderWay &&

@@ -17,21 +17,21 @@ constexpr std::int64_t kMostTornNs = kNsPerSec;
 
 }  // namespace
 
-Errc SendComm::isend_apart(const void* data, std::size_t size, int tag, const MemoryHandle& memory,
-                           void** made) {
+Errc SendComm::isend_slow(const void* data, std::size_t size, int tag, const MemoryHandle& memory,
+                          void** made) {
   gate_.enter();
   Errc code = Errc::kOk;
   // While the control thread has the comm, not even the limits of its paths may be read.
   if (!gate_.is_alarmed() || !gate_.is_taken()) {
     describe(alone_, only_path(), data, size, memory);
-    code = isend_in_any_case(tag, memory, made);
+    code = isend_slow_entered(tag, memory, made);
   }
   if (*made == nullptr) gate_.leave();
   return code;
 }
 
 // For the message that describe() has put into alone_.
-Errc SendComm::isend_in_any_case(int tag, const MemoryHandle& memory, void** made) {
+Errc SendComm::isend_slow_entered(int tag, const MemoryHandle& memory, void** made) {
   if (gate_.is_alarmed()) {
     if (is_unneeded()) return skip_unneeded(made);
     bool may = false;
@@ -109,9 +109,9 @@ void SendComm::await(std::uint64_t order) noexcept {
   set_awaited_line(wire::number_of(order) - 1);
 }
 
-// begin_isend() takes the line if is_quick_.
+// begin_isend() takes the line if is_fast_.
 void SendComm::await_in_order(std::uint64_t order) noexcept {
-  await(is_quick_ ? order : order & ~wire::kOneNotice);
+  await(is_fast_ ? order : order & ~wire::kOneNotice);
 }
 
 void SendComm::await_by_tag() noexcept {

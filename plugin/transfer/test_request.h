@@ -21,7 +21,7 @@ struct TestFrame {
 };
 
 template <class End>
-BL_INLINED Errc Comm::test_usual(End& end, Request& request, int* done, int* sizes) {
+BL_INLINED Errc Comm::test_fast(End& end, Request& request, int* done, int* sizes) {
   *done = 0;
   TestFrame frame;  // not initialized: the completions are an output
   frame.request = &request;

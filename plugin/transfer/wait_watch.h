@@ -2,8 +2,8 @@
 //
 // Tells what an end of a comm waits for, from outside the thread that moves its data. That thread
 // does nothing for it while data moves. When the counters stand still, the control thread sets a
-// bit that makes the comm's next call take its slow path, where it clears the bit. So the control
-// thread learns whether the application makes calls at all.
+// bit that makes the comm's next call take its slow function, where it clears the bit. So the
+// control thread learns whether the application makes calls at all.
 //
 // There is no clock in here. Threads: the control thread.
 #pragma once

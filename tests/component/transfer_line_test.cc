@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Credit lines: the words that the hot path writes and reads match the struct, and sends find the
-// lines of a receive in any order.
+// Credit lines: the words that the fast functions write and read match the struct, and sends find
+// the lines of a receive in any order.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -279,7 +279,7 @@ TEST_CASE("line: an irecv whose grant the device refuses makes no request",
   TransferRig rig;
   const LogCapture log;
   Storage into = rig.storage(64, 0xee);
-  (void)rig.receive(into, 64, 0);  // the first irecv of a comm is not the usual one
+  (void)rig.receive(into, 64, 0);  // the first irecv of a comm is not a fast one
   ibv_context* const context = rig.receiver().paths()[0].queues.cq->context;
   auto* const real = context->ops.post_send;
   context->ops.post_send = [](ibv_qp*, ibv_send_wr* wr, ibv_send_wr** refused) {
@@ -288,16 +288,16 @@ TEST_CASE("line: an irecv whose grant the device refuses makes no request",
   };
   RecvComm& receiver = rig.receiver();
   void* made = nullptr;
-  const bool is_usual = receiver.enter_if_usual(Role::kReceive, Paths::kOne) &&
-                        receiver.begin_grant<Paths::kOne>(64, &into.handle());
+  const bool is_fast = receiver.enter_if_fast(Role::kReceive, Paths::kOne) &&
+                       receiver.begin_grant<Paths::kOne>(64, &into.handle());
   Errc code = Errc::kOk;
-  if (is_usual) {
+  if (is_fast) {
     receiver.write_grant<Paths::kOne>(
         {.data = into.data(), .capacity = 64, .tag = 0, .memory = &into.handle()}, &made);
     code = receiver.post_written<Paths::kOne>();
   }
   context->ops.post_send = real;
-  REQUIRE(is_usual);
+  REQUIRE(is_fast);
   CHECK(code == Errc::kSystem);
   CHECK(made == nullptr);
   CHECK(log.count(LogLevel::kWarn) == 1);

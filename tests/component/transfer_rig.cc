@@ -131,7 +131,7 @@ Result<Request*> isend(SendComm& comm, Storage& from, std::size_t size, int tag,
   const MemoryHandle& memory = from.handle();
   const Comm::Credit credit = comm.look_for_credit();
   if (credit.state == Comm::Credit::kNone) return nullptr;
-  SendComm::Begun begun = SendComm::Begun::kUnusual;
+  SendComm::Begun begun = SendComm::Begun::kSlow;
   if (credit.state == Comm::Credit::kHasCome)
     begun = comm.begin_isend(credit.order, data, size, tag, &memory, &made);
   if (begun == SendComm::Begun::kGrouped)
@@ -141,15 +141,15 @@ Result<Request*> isend(SendComm& comm, Storage& from, std::size_t size, int tag,
     case SendComm::Begun::kHeld: break;
     case SendComm::Begun::kPrepared: code = comm.post_prepared(); break;
     case SendComm::Begun::kGroup: code = comm.post_held(); break;
-    case SendComm::Begun::kUnusual: code = comm.isend(data, size, tag, memory, &made); break;
+    case SendComm::Begun::kSlow: code = comm.isend(data, size, tag, memory, &made); break;
   }
   if (code != Errc::kOk) return fail(code, "isend");
   return static_cast<Request*>(made);
 }
 
 template <Paths kPaths>
-static bool irecv_if_usual(RecvComm& comm, const ReceiveBuffer& buffer, void** made, Errc& code) {
-  if (!comm.enter_if_usual(Role::kReceive, kPaths)) return false;
+static bool irecv_if_fast(RecvComm& comm, const ReceiveBuffer& buffer, void** made, Errc& code) {
+  if (!comm.enter_if_fast(Role::kReceive, kPaths)) return false;
   if (!comm.begin_grant<kPaths>(buffer.capacity, buffer.memory)) return false;
   comm.write_grant<kPaths>(buffer, made);
   code = comm.post_written<kPaths>();
@@ -160,10 +160,10 @@ Result<Request*> irecv(RecvComm& comm, std::span<const ReceiveBuffer> buffers, N
   void* made = nullptr;
   Errc code = Errc::kOk;
   const bool is_one = buffers.size() == 1 && need == Need::kArrival;
-  const bool is_usual =
-      is_one && (irecv_if_usual<Paths::kOne>(comm, buffers.front(), &made, code) ||
-                 irecv_if_usual<Paths::kSeveral>(comm, buffers.front(), &made, code));
-  if (!is_usual) {
+  const bool is_fast =
+      is_one && (irecv_if_fast<Paths::kOne>(comm, buffers.front(), &made, code) ||
+                 irecv_if_fast<Paths::kSeveral>(comm, buffers.front(), &made, code));
+  if (!is_fast) {
     code = comm.irecv(
         static_cast<std::uint32_t>(buffers.size()), [&](std::uint32_t i) { return buffers[i]; },
         need, &made);
@@ -177,8 +177,8 @@ Result<bool> test_once(Request& request, int* sizes) {
   Errc code = Errc::kOk;
   if (request.missing != 0) {
     code = with_end(*request.comm, [&]<class End>(End& end) {
-      return end.is_usual(End::kRole) ? Comm::test_usual(end, request, &done, sizes)
-                                      : end.test(request, &done, sizes);
+      return end.is_fast(End::kRole) ? Comm::test_fast(end, request, &done, sizes)
+                                     : end.test(request, &done, sizes);
     });
   } else {
     request.comm->finish(request, &done, sizes);

@@ -115,20 +115,20 @@ TEST_CASE("gate: either thread can lower the alarm", "[unit][transfer]") {
   CHECK(scene.call());
 }
 
-TEST_CASE("gate: a comm without alarm is usual for its role and its number of paths",
+TEST_CASE("gate: a comm without alarm is fast for its role and its number of paths",
           "[unit][transfer]") {
   const Role role = GENERATE(Role::kSend, Role::kReceive);
   const Role other = role == Role::kSend ? Role::kReceive : Role::kSend;
   const bool has_several = GENERATE(false, true);
   const Paths paths = has_several ? Paths::kSeveral : Paths::kOne;
   CommGate gate(role, has_several);
-  CHECK(gate.is_usual(role, paths));
-  CHECK_FALSE(gate.is_usual(role, has_several ? Paths::kOne : Paths::kSeveral));
-  CHECK_FALSE(gate.is_usual(other, paths));
+  CHECK(gate.is_fast(role, paths));
+  CHECK_FALSE(gate.is_fast(role, has_several ? Paths::kOne : Paths::kSeveral));
+  CHECK_FALSE(gate.is_fast(other, paths));
   CHECK_FALSE(gate.is_alarmed());
   SECTION("a path fails") {
     gate.set_has_several_paths();
-    CHECK(gate.is_usual(role, Paths::kSeveral));
+    CHECK(gate.is_fast(role, Paths::kSeveral));
     return;
   }
   CHECK_FALSE(gate.has_more_after_poll());
@@ -144,15 +144,15 @@ TEST_CASE("gate: a comm without alarm is usual for its role and its number of pa
     CHECK_FALSE(gate.is_alarmed());
     gate.clear_must_recount();
     CHECK_FALSE(gate.has_more_after_poll());
-    CHECK(gate.is_usual(role, paths));
+    CHECK(gate.is_fast(role, paths));
     return;
   }
   SECTION("an alarm") {
     gate.raise_alarm();
     CHECK(gate.is_alarmed());
   }
-  CHECK_FALSE(gate.is_usual(role, paths));
-  CHECK_FALSE(gate.is_usual(other, paths));
+  CHECK_FALSE(gate.is_fast(role, paths));
+  CHECK_FALSE(gate.is_fast(other, paths));
 }
 
 TEST_CASE("gate: a closed comm is not taken", "[unit][transfer]") {
