@@ -280,10 +280,10 @@ bool Recover::take_report(Comm& comm, std::size_t path) {
   Repair& repair = repair_of(comm, path);
   comm.close_report(path);
   if (comm.role() == Role::kSend) {
-    repair.ours = static_cast<SendComm&>(comm).report();
+    repair.ours = static_cast<SendComm&>(comm).take_report();
     return true;
   }
-  const auto report = static_cast<RecvComm&>(comm).report();
+  const auto report = static_cast<RecvComm&>(comm).take_report();
   if (report) {
     repair.ours = *report;
   } else {

@@ -104,7 +104,7 @@ class RecvComm : public Comm {
 
   // --- After a path was fenced: recv_resume.cc ---
   // None: the peer has broken the protocol.
-  std::optional<wire::ReceiverReport> report();
+  std::optional<wire::ReceiverReport> take_report();
   // Grants again, over other paths, what the sender has not got by this one. It must have fenced
   // the path, too.
   void resume(std::size_t path, const wire::SenderReport& report);

@@ -28,7 +28,7 @@ std::array<GrantedLine, wire::kMaxLines> RecvComm::granted_lines() const noexcep
   return lines;
 }
 
-std::optional<wire::ReceiverReport> RecvComm::report() {
+std::optional<wire::ReceiverReport> RecvComm::take_report() {
   ++several_->open_reports;
   gate_.set_must_recount();
   (void)post_receives_on_all(0);

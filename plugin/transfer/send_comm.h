@@ -70,7 +70,7 @@ class SendComm : public Comm {
   Status probe_paths() override;
 
   // --- After a path was fenced: send_resume.cc ---
-  wire::SenderReport report() const noexcept;
+  wire::SenderReport take_report() const noexcept;
   // Sends again, over other paths, what the receiver has not got by this one. It must have fenced
   // the path, too. Returns the lines that it calls missing although their messages have completed.
   wire::LineSet resume(std::size_t path, const wire::ReceiverReport& report);

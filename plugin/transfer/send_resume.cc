@@ -41,7 +41,7 @@ void SendComm::take_line_keys(std::size_t path, const std::optional<wire::LineKe
   late_keys_->take(path_at(path).peer_rail, *keys);
 }
 
-wire::SenderReport SendComm::report() const noexcept {
+wire::SenderReport SendComm::take_report() const noexcept {
   return take_sender_report(wire::number_of(awaited_order()) - 1, [this](std::uint32_t position) {
     wire::LineFacts line;
     return wire::read_line(ring_[position % wire::kMaxLines], position, rails(), line);
