@@ -78,14 +78,14 @@ class Recover final : public PathEvents {
   void take_mail(Comm& comm, PathMail mail);
   void take_message(Comm& comm, const PathMessage& message);
   void take_finished(Comm& comm, std::size_t path, const wire::Fenced& message);
-  void look_at_finished(Comm& comm, std::size_t path);
+  void check_finished(Comm& comm, std::size_t path);
   void on_two_refusals(Comm& comm, std::size_t path);
   void take_made(Comm& comm, PathMade made);
   void take_failure(Comm& comm, const PathNotMade& failure);
 
-  void look_at_ports(Comm& comm);
-  void look_at_port(Comm& comm, std::size_t path);
-  void look_whether_usable(Comm& comm, std::size_t path);
+  void check_ports(Comm& comm);
+  void check_port(Comm& comm, std::size_t path);
+  void check_usable(Comm& comm, std::size_t path);
   void lose_device(Comm& comm, std::size_t path);
 
   // --- Other devices: recover_devices.cc ---
@@ -100,16 +100,16 @@ class Recover final : public PathEvents {
   std::vector<const Device*> devices_for(const Comm& comm, std::size_t path);
   // Whether no other path of the same rail is in use with another device.
   static bool fits_rail(const Comm& comm, std::size_t path, const Device& device) noexcept;
-  // When look_at_standbys() may have to act.
+  // When advance_standbys() may have to act.
   std::int64_t standbys_due_ns(const Comm& comm, std::int64_t now) const noexcept;
-  void look_at_standbys(Comm& comm, std::int64_t now);
-  void look_at_own_device(Comm& comm, std::size_t path, std::int64_t now);
+  void advance_standbys(Comm& comm, std::int64_t now);
+  void check_own_device(Comm& comm, std::size_t path, std::int64_t now);
   static const Device* own_device_in_use(const Comm& comm) noexcept;
   bool leave_beside_own(Comm& comm, std::size_t path, std::int64_t now);
   void leave_stand_in(Comm& comm, std::size_t path, const std::string& cause);
   void advance_path(Comm& comm, std::size_t path, std::int64_t now);
   void advance(Comm& comm);
-  void look_at_outage(Comm& comm, std::int64_t now);
+  void check_outage(Comm& comm, std::int64_t now);
   std::string describe_paths(const Comm& comm) const;
 
   GiveUp give_up_;

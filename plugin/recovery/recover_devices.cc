@@ -83,7 +83,7 @@ std::int64_t Recover::standbys_due_ns(const Comm& comm, std::int64_t now) const 
 }
 
 // From now on paths whose own device does not work can be made by others.
-void Recover::look_at_standbys(Comm& comm, std::int64_t now) {
+void Recover::advance_standbys(Comm& comm, std::int64_t now) {
   if (comm.has_usable_path()) {
     has_called_standbys_ = false;
     return;
@@ -130,7 +130,7 @@ bool Recover::leave_beside_own(Comm& comm, std::size_t path, std::int64_t now) {
 }
 
 // While another device stands in for it.
-void Recover::look_at_own_device(Comm& comm, std::size_t path, std::int64_t now) {
+void Recover::check_own_device(Comm& comm, std::size_t path, std::int64_t now) {
   Repair& repair = repair_of(comm, path);
   const Device& own = own_device(comm, path);
   if (!is_stand_in(comm, path) || !comm.is_up(path)) {

@@ -103,7 +103,7 @@ void Recover::take_finished(Comm& comm, std::size_t path, const wire::Fenced& me
   repair.finished_end = std::get<wire::SenderReport>(message.report).taken;
 }
 
-void Recover::look_at_finished(Comm& comm, std::size_t path) {
+void Recover::check_finished(Comm& comm, std::size_t path) {
   Repair& repair = repair_of(comm, path);
   repair.finished_until_ns = BackOff::kNever;
   comm.collect();
@@ -162,7 +162,7 @@ void Recover::take_failure(Comm& comm, const PathNotMade& failure) {
 
 // A device may retry for seconds before a completion says what the event says at once. An
 // event may be false, so the port is asked.
-void Recover::look_at_ports(Comm& comm) {
+void Recover::check_ports(Comm& comm) {
   for (std::size_t path = 0; path < comm.paths().size(); ++path) {
     const Device& device = *comm.paths()[path].device;
     if (device.context->is_gone()) lose_device(comm, path);
@@ -171,7 +171,7 @@ void Recover::look_at_ports(Comm& comm) {
     const std::int64_t event_ns = is_up ? port.went_down_ns() : port.newest_ns();
     if (event_ns == 0 || !can_recover(comm, path)) continue;
     if (std::exchange(repair_of(comm, path).port_event_ns, event_ns) == event_ns) continue;
-    look_at_port(comm, path);
+    check_port(comm, path);
   }
 }
 
@@ -195,7 +195,7 @@ void Recover::lose_device(Comm& comm, std::size_t path) {
 }
 
 // For a path that is not up.
-void Recover::look_whether_usable(Comm& comm, std::size_t path) {
+void Recover::check_usable(Comm& comm, std::size_t path) {
   Repair& repair = repair_of(comm, path);
   const bool is_well = is_usable(comm, path);
   take_local(comm, path, is_well ? PathEvent::Kind::kPortWell : PathEvent::Kind::kPortNotWell);
@@ -203,8 +203,8 @@ void Recover::look_whether_usable(Comm& comm, std::size_t path) {
   if (is_well && is_clear && !comm.paths()[path].queues.cm) repair.attempts.set_due(now_ns());
 }
 
-void Recover::look_at_port(Comm& comm, std::size_t path) {
-  if (!comm.is_up(path)) return look_whether_usable(comm, path);
+void Recover::check_port(Comm& comm, std::size_t path) {
+  if (!comm.is_up(path)) return check_usable(comm, path);
   Repair& repair = repair_of(comm, path);
   const PathResources& resources = comm.paths()[path];
   const OwnPortState port = query_own_port(*resources.device, resources.own);
@@ -236,14 +236,14 @@ void Recover::advance_path(Comm& comm, std::size_t path, std::int64_t now) {
   }
   if (repair.is_device_gone && repair.status.state == PathState::kClear && !repair.is_device_left) {
     repair.is_device_left = comm.lose_device_of(path);
-    if (repair.is_device_left) look_whether_usable(comm, path);
+    if (repair.is_device_left) check_usable(comm, path);
   }
-  look_at_own_device(comm, path, now);
-  if (now >= repair.finished_until_ns) look_at_finished(comm, path);
+  check_own_device(comm, path, now);
+  if (now >= repair.finished_until_ns) check_finished(comm, path);
   if (repair.made != nullptr) join_made(comm, path);
   if (repair.attempts.is_due(now)) {
     repair.attempts.wait(now);
-    if (!repair.status.is_port_well) look_at_port(comm, path);
+    if (!repair.status.is_port_well) check_port(comm, path);
     if (repair.status.is_sender) {
       take_local(comm, path, PathEvent::Kind::kTimer);
     } else if (repair.status.is_port_well) {
@@ -258,7 +258,7 @@ void Recover::advance_path(Comm& comm, std::size_t path, std::int64_t now) {
 
 void Recover::advance(Comm& comm) {
   while (std::optional<PathMail> mail = comm.link().take_mail()) take_mail(comm, *std::move(mail));
-  look_at_ports(comm);
+  check_ports(comm);
   if (repairs_ == nullptr) return;
   bool is_busy = false;
   std::int64_t due_ns = Link::kNever;
@@ -275,8 +275,8 @@ void Recover::advance(Comm& comm) {
         state == PathState::kFencing && (!repair.status.is_unfenced || repair.peer_fenced_ns != 0);
     due_ns = std::min(due_ns, is_draining ? now + times::kDrainLookEveryNs : repair.due_ns());
   }
-  look_at_outage(comm, now);
-  look_at_standbys(comm, now);
+  check_outage(comm, now);
+  advance_standbys(comm, now);
   if (give_up_.has_ended()) return comm.link().set_due(Link::kNever);  // the alarm stays
   comm.link().set_due(std::min({due_ns, outage_.due_ns(), standbys_due_ns(comm, now)}));
   const bool is_resuming = comm.is_resuming();

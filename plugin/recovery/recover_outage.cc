@@ -50,7 +50,7 @@ std::string Recover::describe_paths(const Comm& comm) const {
   return text;
 }
 
-void Recover::look_at_outage(Comm& comm, std::int64_t now) {
+void Recover::check_outage(Comm& comm, std::int64_t now) {
   const Outage::News news = outage_.look(!comm.has_usable_path(), now);
   if (news == Outage::News::kNone) return;
   const std::string text = outage_text(outage_.length_ns(now));
