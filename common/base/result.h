@@ -6,7 +6,6 @@
 // has the reasons.
 #pragma once
 
-#include <cassert>
 #include <cerrno>
 #include <concepts>
 #include <cstdint>
@@ -15,6 +14,8 @@
 #include <type_traits>
 #include <utility>
 #include <variant>
+
+#include "common/check/assert.h"
 
 namespace beeline {
 
@@ -102,7 +103,7 @@ class [[nodiscard]] Result {
   // Asking for the alternative that is not held is a bug in the caller.
   template <class Alternative>
   static constexpr Alternative* checked(Alternative* alternative) noexcept {
-    assert(alternative != nullptr && "the Result holds the other alternative");
+    BL_ASSERT(alternative != nullptr, "the Result holds the alternative that is asked for");
     if (alternative == nullptr) __builtin_unreachable();
     return alternative;
   }
@@ -122,7 +123,7 @@ class [[nodiscard]] Result<void, E> {
   template <class G>
   requires std::constructible_from<E, G&&>
   constexpr Result(Failure<G> failure) : error_(std::move(failure.error)) {
-    assert(!has_value() && "a failure needs a code other than kOk");
+    BL_ASSERT(!has_value(), "a failure has a code other than kOk");
   }
 
   constexpr bool has_value() const noexcept {
@@ -133,10 +134,10 @@ class [[nodiscard]] Result<void, E> {
     }
   }
   constexpr explicit operator bool() const noexcept { return has_value(); }
-  constexpr void value() const noexcept { assert(has_value()); }
+  constexpr void value() const noexcept { BL_ASSERT(has_value(), "the Status holds no error"); }
 
   constexpr const E& error() const& noexcept {
-    assert(!has_value() && "the Result holds no error");
+    BL_ASSERT(!has_value(), "the Result holds an error");
     if constexpr (std::same_as<E, Error>) {
       return error_;
     } else {

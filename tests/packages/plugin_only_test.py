@@ -44,6 +44,7 @@ class PluginOnly(unittest.TestCase):
             defined = [name for name in exports(plugin) if name.startswith("nccl")]
             self.assertEqual(defined, [name for name in exports(BUILD / "plugin" / "abi" / NAME)
                                        if name.startswith("nccl")])
+            self.assertNotIn(b"assertion failed", plugin.read_bytes())  # they must not end a user's job
             loaded = ctypes.CDLL(str(plugin))
             for name in defined:
                 self.assertTrue(ctypes.c_void_p.in_dll(loaded, name.partition("@")[0]))

@@ -20,6 +20,9 @@ SYSTEM = re.compile(
     r"(sys|linux|net|netinet|arpa)/.*|(assert|dirent|dlfcn|endian|fcntl|fnmatch|grp|ifaddrs|link|malloc|netdb|poll|"
     r"pthread|pwd|sched|semaphore|signal|stdarg|stddef|stdint|stdio|stdlib|string|strings|termios|time|unistd)\.h|[a-z_]+")
 
+# All folders may include this one, and no row says so.
+EVERYWHERE = "common/check"
+
 Room = collections.namedtuple("Room", "row floor folder may_include")
 Include = collections.namedtuple("Include", "file line header is_quoted")
 
@@ -101,7 +104,7 @@ def folder_of(path):
 def judge_own(rooms, found):
     here = rooms[folder_of(found.file)]
     target = folder_of(found.header) or here.folder
-    if target == here.folder:
+    if target in (here.folder, EVERYWHERE):
         return None
     said = f"{found.file}:{found.line} includes {found.header}: "
     if target not in rooms:
@@ -161,6 +164,7 @@ class Floors(unittest.TestCase):
                           f"{other.floor}" for other in self.rooms.values()
                           if covers(name, other.folder) and floor_number(other.floor) >= floor_number(room.floor)]
         self.check_none(wrong)
+        self.assertEqual(self.rooms[EVERYWHERE].may_include, [])
 
     def test_each_row_has_sources_and_uses_what_it_may_include(self):
         used = collections.defaultdict(set)
@@ -196,7 +200,7 @@ class Floors(unittest.TestCase):
     # The proof that the first test can fail, for each pair of folders.
     def test_each_folder_is_stopped_at_each_folder_that_it_may_not_include(self):
         for here in self.rooms.values():
-            forbidden = [other for other in self.rooms if other != here.folder and
+            forbidden = [other for other in self.rooms if other not in (here.folder, EVERYWHERE) and
                          not any(covers(name, other) for name in here.may_include)]
             path = f"{here.folder}/probe.h"
             text = "".join(f'#include "{other}/probe.h"\n' for other in forbidden)
