@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "common/base/host.h"
+#include "common/check/assert.h"
 
 namespace beeline {
 
@@ -66,6 +67,7 @@ void Channel::on_still_open(const wire::StillOpen& message) const {
 }
 
 void Channel::lose() noexcept {
+  BL_ASSERT(resume_ && !lost_, "a channel that cannot be resumed ends when it is lost");
   lost_ = true;
   was_lost_ = true;
   input_ = {};
@@ -73,6 +75,7 @@ void Channel::lose() noexcept {
 }
 
 void Channel::go_on(NewStream stream, Poller::Key key) {
+  BL_ASSERT(lost_, "a channel gets another connection when it has lost its own");
   lost_ = false;
   input_ = std::move(stream.input);
   outbox_->reopen(std::move(stream.fd), key);

@@ -11,6 +11,7 @@
 #include "common/base/clock.h"
 #include "common/base/host.h"
 #include "common/base/log.h"
+#include "common/check/assert.h"
 #include "plugin/connect/socket/fork_guard.h"
 #include "plugin/connect/socket/socket.h"
 
@@ -258,6 +259,7 @@ void Channels::end_or_lose(Channel& channel, const Problem& problem) {
 
 void Channels::end(std::uint64_t id, const std::string& cause) {
   const auto found = channels_.find(id);
+  BL_ASSERT(found != channels_.end(), "a channel ends once");
   const std::unique_ptr<Channel> channel = std::move(found->second);
   channels_.erase(found);
   backlog_.erase(id);

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/check/assert.h"
+
 namespace beeline {
 
 std::shared_ptr<CommLink> LinkTable::find(std::uint32_t ours) const {
@@ -107,6 +109,7 @@ void LinkTable::say_again(MessageSink& outbox) const {
 }
 
 void LinkTable::say_closed(std::uint32_t ours, MessageSink& outbox) const {
+  BL_ASSERT(entries_.at(ours).is_closed, "this end has closed the comm");
   const wire::Goodbye& goodbye = entries_.at(ours).goodbye;
   outbox.send(wire::encode(goodbye));
   outbox.send(wire::encode(wire::StillOpen{.comm = goodbye.comm, .our_comm = ours}));

@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/check/assert.h"
 #include "plugin/connect/comm/comm_link.h"
 #include "plugin/connect/socket/message_sink.h"
 #include "plugin/wire/message.h"
@@ -25,7 +26,10 @@ namespace beeline {
 
 class LinkTable {
  public:
-  void add(const std::shared_ptr<CommLink>& link) { entries_[link->numbers().ours].link = link; }
+  void add(const std::shared_ptr<CommLink>& link) {
+    BL_ASSERT(!entries_.contains(link->numbers().ours), "each comm has a number of its own");
+    entries_[link->numbers().ours].link = link;
+  }
   // The READY that was sent for this comm. It may be lost with the channel.
   void keep_ready(std::uint32_t ours, wire::Ready ready) {
     entries_.at(ours).ready = std::move(ready);
@@ -58,7 +62,6 @@ class LinkTable {
   bool answer_for(std::uint32_t ours, MessageSink& outbox) const;
   // Tells the peer how each comm stands, and asks the same.
   void say_again(MessageSink& outbox) const;
-  // The same for an entry that is closed.
   void say_closed(std::uint32_t ours, MessageSink& outbox) const;
 
  private:

@@ -9,6 +9,7 @@
 #include "common/base/clock.h"
 #include "common/base/host.h"
 #include "common/base/log.h"
+#include "common/check/assert.h"
 #include "plugin/connect/channel/channels.h"
 #include "plugin/connect/socket/fork_guard.h"
 #include "plugin/connect/socket/socket.h"
@@ -180,6 +181,7 @@ void Channels::go_on(Channel& channel, NewStream stream) {
   }
   guard_from_fork(fd);
   const auto loss = losses_.find(id);
+  BL_ASSERT(loss != losses_.end(), "each lost channel has its loss");
   log_loss(channel, loss->second);
   BL_WARN("the control channel with %s is back after %s", channel.peer().text().c_str(),
           lost_text(loss->second.since_ns).c_str());

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "common/base/clock.h"
+#include "common/check/assert.h"
 #include "plugin/connect/socket/address.h"
 #include "plugin/connect/socket/fd_limit.h"
 #include "plugin/connect/socket/socket.h"
@@ -31,6 +32,7 @@ Redialer::~Redialer() {
 }
 
 void Redialer::start(Channel& channel) {
+  BL_ASSERT(channel.resume() != nullptr, "both ends have agreed how the channel is resumed");
   redials_[channel.id()].channel = &channel;
   begin_round(channel.id());
 }

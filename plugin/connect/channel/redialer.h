@@ -41,7 +41,7 @@ class Redialer {
   Redialer& operator=(const Redialer&) = delete;
   ~Redialer();
 
-  // The channel, which has ResumeTerms, must not end before cancel().
+  // The channel does not end before cancel().
   void start(Channel& channel);
   void cancel(std::uint64_t channel);
   // RESUME has been sent, so that the peer may accept it at any moment.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plugin/connect/cm/cm_steps.h"
 
+#include "common/check/assert.h"
 #include "plugin/verbs/check.h"
 
 namespace beeline {
@@ -20,6 +21,8 @@ Status cm_to_init(const verbs::Qp& qp, verbs::CmId& id) {
 }
 
 Status cm_to_rts(const verbs::Qp& qp, verbs::CmId& id, const QpOptions& options) {
+  BL_ASSERT(qp->context->device->transport_type != IBV_TRANSPORT_IWARP,
+            "the kernel moves the queue pairs of iWARP");
   verbs::CmId::Step rtr = BL_TRY(id.step_to(IBV_QPS_RTR));
   rtr.attr.min_rnr_timer = options.min_rnr_timer;
   BL_TRY(modify(qp, rtr, "move the queue pair to RTR"));

@@ -11,7 +11,7 @@ namespace beeline {
 
 // With the access rights that the peer needs (kQpAccess).
 Status cm_to_init(const verbs::Qp& qp, verbs::CmId& id);
-// From INIT through RTR. Not for iWARP, where the kernel moves the queue pair.
+// From INIT through RTR.
 Status cm_to_rts(const verbs::Qp& qp, verbs::CmId& id, const QpOptions& options);
 
 }  // namespace beeline

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "common/check/assert.h"
 #include "plugin/verbs/check.h"
 #include "plugin/verbs/text.h"
 
@@ -33,6 +34,7 @@ Status FirstMessage::post_receive() {
 }
 
 Status FirstMessage::send() {
+  BL_ASSERT(!has_sent_, "the first message is sent once");
   ibv_sge scratch = path_->scratch();
   ibv_send_wr work = {};
   work.sg_list = &scratch;
@@ -74,8 +76,7 @@ Outcome<bool> FirstMessage::take_completion() {
 }
 
 // While an earlier request has not completed, its data has not all been sent, and another one would
-// not help. So there is never more than one in the send queue, and the queue pair has been in RTS
-// since an earlier one has completed.
+// not help. The queue pair has been in RTS since an earlier one has completed.
 bool FirstMessage::is_write_due(std::int64_t now) const noexcept {
   return end_ == End::kConnecting && path_->device().transport == Transport::kIwarp && has_sent_ &&
          !has_received_ && outstanding_ == 0 && now >= next_write_ns_;
@@ -83,6 +84,7 @@ bool FirstMessage::is_write_due(std::int64_t now) const noexcept {
 
 // No remote address and no key: a peer does not look at those of a write of zero bytes.
 Status FirstMessage::write_nothing(std::int64_t now) {
+  BL_ASSERT(outstanding_ == 0, "there is one request at a time in the send queue");
   ibv_send_wr work = {};
   work.opcode = IBV_WR_RDMA_WRITE;
   work.send_flags = IBV_SEND_SIGNALED;

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "common/base/host.h"
+#include "common/check/assert.h"
 #include "plugin/connect/comm/control_mailbox.h"
 #include "plugin/connect/socket/lock_without_sleeping.h"
 #include "plugin/device/device.h"
@@ -174,6 +175,7 @@ bool CommLink::on_message(PathMessage message) {
 }
 
 void CommLink::on_result(PathMail result) {
+  BL_ASSERT(!std::holds_alternative<PathMessage>(result), "a result is PathMade or PathNotMade");
   if (!has_ended()) add_mail(std::move(result));
 }
 

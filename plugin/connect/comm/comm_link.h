@@ -73,7 +73,6 @@ class CommLink final : public Link, public std::enable_shared_from_this<CommLink
   void on_goodbye(std::uint32_t settled) noexcept;
   // False: the peer has broken the protocol.
   bool on_message(PathMessage message);
-  // A PathMade or PathNotMade.
   void on_result(PathMail result);
   // There may be something to do: a port has changed, or due_ns() has come.
   void alert() noexcept;

@@ -12,6 +12,7 @@
 #include <new>
 #include <vector>
 
+#include "common/check/assert.h"
 #include "plugin/connect/comm/link.h"
 #include "plugin/connect/comm/path_resources.h"
 #include "plugin/device/rail_devices.h"
@@ -74,7 +75,10 @@ struct CommPlan {
 struct CommPlans {
   std::array<CommPlan, wire::kMaxRails> by_paths;
 
-  const CommPlan& of(std::size_t paths) const noexcept { return by_paths[paths - 1]; }
+  const CommPlan& of(std::size_t paths) const noexcept {
+    BL_ASSERT(paths - 1 < by_paths.size(), "a comm has one path at least, and has its plan");
+    return by_paths[paths - 1];
+  }
 };
 
 }  // namespace beeline

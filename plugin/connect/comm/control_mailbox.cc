@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "common/base/clock.h"
+#include "common/check/assert.h"
 #include "plugin/connect/socket/lock_without_sleeping.h"
 
 namespace beeline {
@@ -211,6 +212,7 @@ void ControlMailbox::leave_order(std::vector<Item> Orders::*where, Item item) no
 void ControlMailbox::link_gone(const GoneLink& link) noexcept { leave_order(&Orders::gone, link); }
 
 void ControlMailbox::take_orders(Orders& taken) {
+  BL_ASSERT(taken.is_empty(), "all orders of the last turn have been carried out");
   eventfd_t wakeups = 0;
   // A thread that leaves an order wakes the control thread afterwards.
   if (eventfd_read(wakeup_fd_.get(), &wakeups) != 0) return;
@@ -257,6 +259,7 @@ std::optional<ControlMailbox::ListenerFacts> ControlMailbox::find_listener(
 }
 
 MadeConnection ControlMailbox::deliver_accepted(std::uint32_t listener, MadeConnection made) {
+  BL_ASSERT(made != nullptr, "null would say that no connection has arrived");
   const std::lock_guard lock(mutex_);
   const auto found = listeners_.find(listener);
   if (found == listeners_.end()) return made;
@@ -265,6 +268,7 @@ MadeConnection ControlMailbox::deliver_accepted(std::uint32_t listener, MadeConn
 }
 
 MadeConnection ControlMailbox::deliver_connected(std::uint32_t comm, MadeConnection made) {
+  BL_ASSERT(made != nullptr, "null would say that the connect is not over");
   const std::lock_guard lock(mutex_);
   const auto found = attempts_.find(comm);
   if (found == attempts_.end()) return made;
@@ -331,6 +335,7 @@ bool ControlMailbox::is_served() noexcept {
 
 void ControlMailbox::start_serving() noexcept {
   const auto lock = lock_without_sleeping(mutex_);
+  BL_ASSERT(!served_, "one control thread at a time serves the mailbox");
   served_ = true;
 }
 

@@ -133,7 +133,6 @@ class ControlMailbox {
   int wakeup_fd() const noexcept { return wakeup_fd_.get(); }
   // Notes the processor that it runs on.
   void note_cpu() noexcept;
-  // `taken` must be empty.
   void take_orders(Orders& taken);
   // Returns true if there is nothing to do. From then on the mailbox is not served any more.
   bool leave() noexcept;

@@ -15,6 +15,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/problem.h"
+#include "common/check/assert.h"
 #include "plugin/connect/comm/path_mail.h"
 #include "plugin/connect/comm/waiting.h"
 #include "plugin/connect/socket/lock_without_sleeping.h"
@@ -78,8 +79,7 @@ class Link {
 
   virtual ~Link() = default;
 
-  // Once a caller has seen a state, it may read what the state stands for. Only kOpen and kPathNews
-  // change into another.
+  // Once a caller has seen a state, it may read what the state stands for.
   State state() const noexcept { return state_.load(std::memory_order_acquire); }
   bool has_ended() const noexcept {
     const State now = state();
@@ -154,6 +154,7 @@ class Link {
   // Null: once this returns, the control thread is not in the former user, and does not get in.
   void set_user(LinkUser* user) noexcept {
     const std::lock_guard lock(user_mutex_);
+    BL_ASSERT(user == nullptr || user_ == nullptr, "a link has one user");
     user_ = user;
     if (user == nullptr) due_ns_.store(kNever, std::memory_order_relaxed);
   }
@@ -186,6 +187,7 @@ class Link {
   virtual void ask_for_service() noexcept = 0;
 
   void set_state(State state) noexcept {
+    BL_ASSERT(!has_ended(), "a link ends once");
     state_.store(state, std::memory_order_release);
     show_state();
   }

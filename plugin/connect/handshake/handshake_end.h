@@ -15,6 +15,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/log.h"
+#include "common/check/assert.h"
 #include "plugin/connect/handshake/control_context.h"
 #include "plugin/connect/handshake/path_remaker.h"
 #include "plugin/connect/handshake/pending_comm.h"
@@ -46,6 +47,7 @@ class HandshakeEnd {
   virtual bool is_peer_using(const Pending& pending) const = 0;
 
   Pending& add(std::uint32_t comm, Pending pending) {
+    BL_ASSERT(!comms_.contains(comm), "each comm has a number of its own");
     pending.timeout = HandshakeTimeout(*context_.poller, context_.options->connect_timeout);
     watch_timeout(comm, pending.timeout.left_ns(*context_.poller, 0));
     return comms_.emplace(comm, std::move(pending)).first->second;

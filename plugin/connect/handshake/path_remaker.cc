@@ -7,6 +7,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/log.h"
+#include "common/check/assert.h"
 #include "plugin/connect/handshake/agreement.h"
 #include "plugin/connect/handshake/pending_comm.h"
 #include "plugin/connect/path/wire_conversion.h"
@@ -185,6 +186,7 @@ Outcome<void> PathRemaker::connect(Work& work, const Recipe& recipe,
 
 void PathRemaker::advance(const Key& key) {
   const auto found = works_.find(key);
+  BL_ASSERT(found != works_.end(), "the path is being made");
   Work& work = found->second;
   const Recipe& recipe = recipes_.at(key.first);
   const std::shared_ptr<CommLink> link = work.link.lock();

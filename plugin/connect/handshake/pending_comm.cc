@@ -6,6 +6,7 @@
 
 #include "common/base/host.h"
 #include "common/base/log.h"
+#include "common/check/assert.h"
 #include "plugin/verbs/text.h"
 
 namespace beeline {
@@ -77,6 +78,7 @@ void PendingComm::leave_out(std::uint8_t path, const HandshakeFailure& why) {
 }
 
 HandshakeFailure PendingComm::no_path_left() const {
+  BL_ASSERT(!has_paths() && !missing.empty(), "every path is missing, and each has its reason");
   const auto first = std::ranges::min_element(
       missing, {}, [](const auto& entry) { return rank_of(entry.second.code); });
   HandshakeFailure failure = first->second;
@@ -140,6 +142,7 @@ Result<const PortFacts*, HandshakeFailure> RailPorts::facts(std::uint8_t path) c
 
 Outcome<void> check_path_numbers(const PathLayout& layout, const std::vector<std::uint8_t>& paths,
                                  const std::vector<wire::MissingPath>& missing) {
+  BL_ASSERT(!paths.empty(), "the decoder takes no message without a path");
   const std::size_t named = paths.size() + missing.size();
   if (named != layout.count) {
     return fail("it names " + std::to_string(named) + (named == 1 ? " path" : " paths") +
@@ -153,6 +156,7 @@ Outcome<void> check_path_numbers(const PathLayout& layout, const std::vector<std
 }
 
 MadeConnection make_connection(PendingComm& comm, Role role, const wire::Window& peer_window) {
+  BL_ASSERT(comm.end->is_connected(), "a comm gets connected paths only");
   auto made = std::make_unique<Connection>(std::move(*comm.end).finish(role, peer_window));
   made->devices = comm.devices;
   made->receiver_rails = role == Role::kReceive ? comm.layout.rails : comm.layout.peer_rails;

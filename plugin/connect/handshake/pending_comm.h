@@ -61,8 +61,7 @@ struct PendingComm {
 
   // Destroys what there is of the path. The first reason counts.
   void leave_out(std::uint8_t path, const HandshakeFailure& why);
-  // For a comm of which every path is missing: the failure that says most about this end, with the
-  // texts of all.
+  // The failure that says most about this end, with the texts of all.
   HandshakeFailure no_path_left() const;
   // Of a comm that fails because it cannot go on without this path.
   HandshakeFailure lost_path(std::uint8_t path, const HandshakeFailure& why) const;

@@ -6,6 +6,7 @@
 #include <new>
 #include <utility>
 
+#include "common/check/assert.h"
 #include "plugin/connect/path/qp_options.h"
 
 namespace beeline {
@@ -31,6 +32,7 @@ Result<CommEnd> CommEnd::create(const CommPlan& plan) {
 }
 
 Status CommEnd::add_path(const PathPlace& place, const Device& device, const QpOptions& options) {
+  BL_ASSERT(!paths_.contains(place.number), "a path is made once");
   ibv_sge scratch = {};
   if (memory_.size() > 0) {
     if (!memory_.has_rail(place.rail)) {
@@ -60,6 +62,7 @@ wire::Window CommEnd::window() const noexcept {
 }
 
 Connection CommEnd::finish(Role role, const wire::Window& peer_window) && {
+  BL_ASSERT(!paths_.empty(), "a connection has one path at least");
   Connection connection;
   connection.role = role;
   connection.memory = std::move(memory_);

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "common/check/assert.h"
 #include "plugin/verbs/check.h"
 #include "plugin/verbs/create.h"
 #include "plugin/verbs/text.h"
@@ -88,6 +89,7 @@ void PathSetup::set_route(Route route) {
 }
 
 Status PathSetup::connect(const QpOptions& options) {
+  BL_ASSERT(!is_connected_, "a path is connected once");
   const verbs::Qp& qp = path_.queues.qp;
   // Possible in RESET only, and only once: a connect that failed has left that state. If the device
   // refuses, the queue pair works without.
@@ -110,12 +112,14 @@ Status PathSetup::connect(const QpOptions& options) {
 }
 
 void PathSetup::adopt(verbs::CmId id) noexcept {
+  BL_ASSERT(!is_connected_, "a path is connected once");
   path_.queues.cm = std::move(id);
   is_connected_ = true;
 }
 
 // The peer's key is not checked for 0 bytes.
 Status PathSetup::start_probe() const {
+  BL_ASSERT(is_connected_, "a path is probed once it is connected");
   ibv_send_wr probe = {};
   probe.opcode = IBV_WR_RDMA_WRITE;
   probe.send_flags = IBV_SEND_SIGNALED;

@@ -66,7 +66,7 @@ class PathSetup {
   void adopt(verbs::CmId id) noexcept;
   bool is_connected() const noexcept { return is_connected_; }
 
-  // Writes 0 bytes, once the path is connected, to see whether it works.
+  // Writes 0 bytes to see whether the path works.
   Status start_probe() const;
   // Whether that write has completed.
   Outcome<bool> poll_probe() const;

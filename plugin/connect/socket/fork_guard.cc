@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plugin/connect/socket/fork_guard.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <unistd.h>
 
@@ -9,6 +10,8 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+
+#include "common/check/assert.h"
 
 namespace beeline {
 namespace {
@@ -45,6 +48,7 @@ void guard_from_fork(int fd) noexcept {
 }
 
 void unguard_from_fork(int fd) noexcept {
+  BL_ASSERT(::fcntl(fd, F_GETFD) != -1, "a descriptor is unguarded before it is closed");
   if (is_guarded(fd)) word_of(fd).fetch_and(~bit_of(fd), std::memory_order_relaxed);
 }
 

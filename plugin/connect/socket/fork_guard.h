@@ -12,7 +12,7 @@ namespace beeline {
 
 // Any thread may call these. Descriptors above 65535 are not guarded.
 void guard_from_fork(int fd) noexcept;
-// Must be called before the descriptor is closed, because its number may be used again at once.
+// Before the descriptor is closed, because its number may be used again at once.
 void unguard_from_fork(int fd) noexcept;
 
 }  // namespace beeline

@@ -9,6 +9,7 @@
 #include <exception>
 #include <utility>
 
+#include "common/check/assert.h"
 #include "plugin/connect/socket/fork_guard.h"
 #include "plugin/connect/socket/lock_without_sleeping.h"
 #include "plugin/connect/socket/socket.h"
@@ -45,6 +46,7 @@ void Outbox::overflow_locked() noexcept {
 
 Result<std::size_t> Outbox::receive(std::span<std::byte> buffer) noexcept {
   const std::lock_guard lock(mutex_);
+  BL_ASSERT(fd_, "nothing is received once the connection is closed");
   return receive_some(fd_.get(), buffer);
 }
 
@@ -96,6 +98,7 @@ void Outbox::close() noexcept {
 
 void Outbox::reopen(UniqueFd fd, Poller::Key key) noexcept {
   const std::lock_guard lock(mutex_);
+  BL_ASSERT(!fd_, "an outbox is closed before it gets another connection");
   fd_ = std::move(fd);
   key_ = key;
 }

@@ -41,7 +41,6 @@ class Outbox final : public MessageSink {
   void shut_down() noexcept;
   // Messages that wait are dropped.
   void close() noexcept;
-  // Only after close().
   void reopen(UniqueFd fd, Poller::Key key) noexcept;
 
  private:

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "common/base/clock.h"
+#include "common/check/assert.h"
 
 namespace beeline {
 
@@ -30,12 +31,13 @@ void Poller::want(int fd, Key key, std::uint32_t events) noexcept {
   epoll_event event{};
   event.events = events;
   event.data.u64 = key;
-  epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, fd,
-            &event);  // does not fail for a descriptor that was added
+  const int rc = epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, fd, &event);
+  BL_ASSERT(rc == 0, "the descriptor was added, and is open");
 }
 
 void Poller::remove(int fd, Key key) noexcept {
-  epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
+  const int rc = epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
+  BL_ASSERT(rc == 0 || !handlers_.contains(key), "a descriptor is removed before it is closed");
   handlers_.erase(key);
 }
 

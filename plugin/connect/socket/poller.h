@@ -31,7 +31,6 @@ class Poller final : public Timers {
 
   Result<Key> add(int fd, std::uint32_t events, Handler handler);
   void want(int fd, Key key, std::uint32_t events) noexcept;
-  // Must be called before the descriptor is closed.
   void remove(int fd, Key key) noexcept;
 
   void at(std::int64_t when_ns, std::function<void()> call) override;
