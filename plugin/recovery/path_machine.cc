@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plugin/recovery/path_machine.h"
 
+#include "common/check/assert.h"
+
 namespace beeline {
 namespace {
 
@@ -376,9 +378,7 @@ bool is_before(std::uint32_t a, std::uint32_t b) noexcept {
   return static_cast<std::int32_t>(a - b) < 0;
 }
 
-}  // namespace
-
-PathTransition on_event(const PathStatus& status, const PathEvent& event) noexcept {
+PathTransition next_of(const PathStatus& status, const PathEvent& event) noexcept {
   if (!event.is_message()) return when_current(status, event);
   if (!is_for(status.is_sender, event.kind)) return stay(status, {kProtocolError});
   if (is_before(event.generation, status.generation)) {
@@ -393,6 +393,18 @@ PathTransition on_event(const PathStatus& status, const PathEvent& event) noexce
   const bool is_newer = event.generation != status.generation;
   if (is_newer && event.kind != Kind::kOffer) return stay(status, {kProtocolError});
   return when_current(status, event);
+}
+
+}  // namespace
+
+PathTransition on_event(const PathStatus& status, const PathEvent& event) noexcept {
+  const PathTransition made = next_of(status, event);
+  const PathState state = made.next.state;
+  BL_ASSERT(!is_before(made.next.generation, status.generation), "generations only grow");
+  BL_ASSERT(state != (status.is_sender ? PathState::kAnswered : PathState::kOffered) &&
+                (status.is_sender || state != PathState::kProbing),
+            "the sender offers and probes, and the receiver answers");
+  return made;
 }
 
 }  // namespace beeline

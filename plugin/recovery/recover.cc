@@ -7,6 +7,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/log.h"
+#include "common/check/assert.h"
 #include "plugin/device/port_report.h"
 #include "plugin/recovery/times.h"
 #include "plugin/transfer/recv_comm.h"
@@ -51,6 +52,10 @@ bool is_path_failure(ibv_wc_status status) noexcept {
 
 // Generations in a row that failed within kBriefLifeNs.
 constexpr std::uint32_t kMostBriefLives = 3;
+
+[[maybe_unused]] bool carries_data(PathState state) noexcept {
+  return state == PathState::kUp || state == PathState::kAnswered;
+}
 
 // Of FENCED or OFFER_PATH.
 Repair::Report report_in(const PathMessage& message) {
@@ -160,6 +165,7 @@ bool Recover::has_other_path(const Comm& comm, std::size_t path) noexcept {
 }
 
 Repair& Recover::repair_of(const Comm& comm, std::size_t path) {
+  BL_ASSERT(path < comm.paths().size(), "the path is one of the comm");
   if (repairs_ == nullptr) {
     repairs_ = std::make_unique<Repairs>();
     for (Repair& repair : *repairs_) repair.status.is_sender = comm.role() == Role::kSend;
@@ -174,6 +180,7 @@ void Recover::fail_path(Comm& comm, std::size_t path, const std::string& cause) 
 
 bool Recover::take_event(Comm& comm, std::size_t path, const PathEvent& event,
                          const PathMessage* message) {
+  BL_ASSERT(event.is_message() == (message != nullptr), "an event of the peer has its message");
   Repair& repair = repair_of(comm, path);
   const PathStatus before = repair.status;
   const PathTransition made = on_event(before, event);
@@ -191,6 +198,8 @@ bool Recover::take_event(Comm& comm, std::size_t path, const PathEvent& event,
   } else if (repair.status.state != before.state) {
     on_state(comm, path, repair);
   }
+  BL_ASSERT(comm.is_up(path) == carries_data(repair.status.state) || give_up_.has_ended(),
+            "after each event the comm uses the path if, and only if, its state says so");
   return has_joined;
 }
 
@@ -350,6 +359,7 @@ void Recover::drop_made(Comm& comm, std::size_t path) {
 }
 
 bool Recover::join(Comm& comm, std::size_t path, Repair& repair) {
+  BL_ASSERT(repair.made != nullptr, "what joins has been made");
   if (!fits_rail(comm, path, *repair.made->device)) return false;
   if (comm.role() == Role::kSend) {
     static_cast<SendComm&>(comm).take_line_keys(path, repair.line_keys);

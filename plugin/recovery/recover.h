@@ -52,8 +52,8 @@ class Recover final : public PathEvents {
   bool is_hopeless(const Comm& comm, std::size_t path, const ibv_wc& failed);
   void fail_path(Comm& comm, std::size_t path, const std::string& cause);
 
-  // Carries out what the table says. `message` is null unless one has come. False: what was made
-  // cannot be joined now, and the event has to come again.
+  // Carries out what the table says. `message` is that of the event. False: what was made cannot be
+  // joined now, and the event has to come again.
   bool take_event(Comm& comm, std::size_t path, const PathEvent& event, const PathMessage* message);
   bool take_local(Comm& comm, std::size_t path, PathEvent::Kind kind) {
     return take_event(comm, path, {.kind = kind}, nullptr);

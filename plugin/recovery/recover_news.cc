@@ -9,6 +9,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/log.h"
+#include "common/check/assert.h"
 #include "plugin/device/port_report.h"
 #include "plugin/recovery/recover.h"
 #include "plugin/recovery/times.h"
@@ -142,6 +143,7 @@ void Recover::take_made(Comm& comm, PathMade made) {
     take_local(comm, made.path, PathEvent::Kind::kQueuesMade);
     return;
   }
+  BL_ASSERT(repair.made == nullptr, "one queue pair at a time waits to be joined");
   repair.answer = std::move(made.answer);
   repair.made = std::move(made.resources);
   repair.join_until_ns = now_ns() + times::kLongestJoinNs;

@@ -16,6 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "common/check/assert.h"
 #include "plugin/recovery/times.h"
 #include "plugin/transfer/path_signs.h"
 #include "plugin/wire/limits.h"
@@ -36,6 +37,7 @@ class SilenceWatch {
   // `signs_of(i)` gives the PathSigns of path i.
   template <class SignsOf>
   Findings look(std::size_t paths, std::int64_t now_ns, SignsOf&& signs_of) {
+    BL_ASSERT(now_ns >= looked_ns_, "time does not go back");
     std::array<PathSigns, wire::kMaxPaths> signs;
     for (std::size_t i = 0; i < paths; ++i) signs[i] = signs_of(i);
     watched_ns_ += std::min(now_ns - looked_ns_, times::kSilenceMostCountedNs);
