@@ -8,6 +8,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/host.h"
+#include "common/check/assert.h"
 #include "plugin/transfer/test_request.h"
 
 namespace beeline {
@@ -40,6 +41,8 @@ Comm::Comm(std::unique_ptr<Connection> connection, std::uint32_t send_depth,
       wait_(role_),
       watch_(options.stall_ns) {
   static_assert(std::is_trivially_destructible_v<DataPath>);
+  BL_ASSERT(path_count_ - 1 < wire::kMaxPaths,
+            "a connection has one path at least, and not too many");
   // What the peer has made happen: its acknowledgements, or its messages.
   link_->set_progress(
       stats_.word_of(role_ == Role::kSend ? Counter::kCompletions : Counter::kMessages));
@@ -74,6 +77,7 @@ void Comm::take_device(DataPath& path, const PathResources& resources) noexcept 
 std::shared_ptr<RegisteredBuffers> Comm::buffers() {
   const std::lock_guard lock(making_buffers_);
   if (buffers_ == nullptr) {
+    BL_ASSERT(registration_ != nullptr, "the comm was made to register buffers");
     RegisteredBuffers::RailDevice devices{};
     for (const DataPath& path : data_paths()) devices[path.rail] = path.first_device;
     buffers_ = std::make_shared<RegisteredBuffers>(devices, *registration_);

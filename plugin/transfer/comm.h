@@ -21,6 +21,7 @@
 
 #include "common/base/hot.h"
 #include "common/base/result.h"
+#include "common/check/assert.h"
 #include "plugin/connect/comm/connection.h"
 #include "plugin/device/standby_devices.h"
 #include "plugin/gdr/gpu_direct.h"
@@ -168,7 +169,10 @@ class Comm : private LinkUser {
   // device has refused the fence.
   bool is_fenced(std::size_t path);
   // This end has taken its report about a fenced path: later completions would count twice.
-  void close_report(std::size_t path) noexcept { paths_[path].is_reported = true; }
+  void close_report(std::size_t path) noexcept {
+    BL_ASSERT(!paths_[path].is_up, "a report is about a fenced path");
+    paths_[path].is_reported = true;
+  }
   // The device of this path is gone, and nothing is under way on it any more: what waits for the
   // device has to go on without. False: not now.
   virtual bool lose_device_of(std::size_t path) = 0;
@@ -215,8 +219,8 @@ class Comm : private LinkUser {
   std::span<DataPath> data_paths() noexcept { return {paths_, path_count_}; }
   std::span<const DataPath> data_paths() const noexcept { return {paths_, path_count_}; }
   DataPath& path_at(std::size_t index) noexcept { return paths_[index]; }
-  // The path of a comm that has one. With several it is no path: it has the values of a DataPath
-  // that was just made, which may be read and overwritten, and no queues.
+  // Only of a comm that was made with one path, whether or not that has failed. With several it
+  // would be none of them.
   DataPath& only_path() noexcept { return only_path_; }
   // Or one that has failed before: see keep_records().
   bool has_several_paths() const noexcept { return gate_.has_several_paths(); }

@@ -6,6 +6,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "common/check/assert.h"
+
 namespace beeline {
 namespace {
 
@@ -44,7 +46,10 @@ bool CommGate::try_take() noexcept {
   return false;
 }
 
-void CommGate::give_back() noexcept { word_.fetch_and(~std::uint32_t{kTaken}); }
+void CommGate::give_back() noexcept {
+  const std::uint32_t before = word_.fetch_and(~std::uint32_t{kTaken});
+  BL_ASSERT((before & kTaken) != 0, "the control thread gives back what it has");
+}
 
 void CommGate::wait_until_returned() const noexcept {
   while (is_taken()) ::sched_yield();

@@ -12,6 +12,7 @@
 #include <cstdint>
 
 #include "common/base/hot.h"
+#include "common/check/assert.h"
 #include "plugin/connect/comm/connection.h"
 #include "plugin/stats/shared_word.h"
 
@@ -66,6 +67,8 @@ class CommGate {
   void answer() noexcept { word_.fetch_and(~std::uint32_t{kAsked}); }
   // Calls in progress and requests that are not finished. Any thread.
   std::uint64_t busy() const noexcept { return shared::load(busy_); }
+  // Whether a thread has the comm, which has to be so where paths are changed.
+  bool is_held() const noexcept { return busy() != 0 || is_taken(); }
   // Whether no call was made since the control thread has asked. Any thread.
   bool is_asked() const noexcept { return has_any(kAsked); }
   // Whether the control thread has the comm, or is about to. Lasts microseconds.
@@ -83,10 +86,13 @@ class CommGate {
   void set_has_several_paths() noexcept { word_.fetch_or(kHasSeveralPaths); }
   bool flushes_in_test() const noexcept { return has_any(kFlushesInTest); }
   void set_flushes_in_test() noexcept { word_.fetch_or(kFlushesInTest); }  // any thread
-  // Only a receiver sets this, after a path has failed. While it is set, each poll has to count
-  // the receives that are spare.
+  // Set after a path has failed. While it is set, each poll has to count the receives that are
+  // spare.
   bool must_recount() const noexcept { return has_any(kRecounts); }
-  void set_must_recount() noexcept { word_.fetch_or(kRecounts); }
+  void set_must_recount() noexcept {
+    BL_ASSERT(has_any(kReceives), "only a receiver has posted receives to count");
+    word_.fetch_or(kRecounts);
+  }
   void clear_must_recount() noexcept { word_.fetch_and(~std::uint32_t{kRecounts}); }
   // Whether flushes_in_test() or must_recount(), which a receiver asks after each poll: usually
   // neither.

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "common/check/assert.h"
+
 namespace beeline {
 
 Flusher::Flusher(std::size_t rails, void* place)
@@ -11,6 +13,7 @@ Flusher::Flusher(std::size_t rails, void* place)
       keys_(std::make_unique<std::uint32_t[]>(kRequests * wire::kMaxReceives * rails)) {}
 
 void Flusher::add_rail(std::size_t rail, const Loopback* loopback, std::uint32_t lkey) noexcept {
+  BL_ASSERT(rail < rail_count_, "the rail is one of the comm");
   rails_[rail].loopback = loopback;
   rails_[rail].lkey = lkey;
 }

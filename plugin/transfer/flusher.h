@@ -16,6 +16,7 @@
 #include <optional>
 #include <span>
 
+#include "common/check/assert.h"
 #include "plugin/device/loopback.h"
 #include "plugin/transfer/work_id.h"
 #include "plugin/wire/limits.h"
@@ -39,6 +40,7 @@ class Flusher {
   bool is_in_use(std::size_t rail) const noexcept { return rails_[rail].posted != 0; }
   // The rail has a new loopback, at the same place.
   void forget_failure(std::size_t rail) noexcept {
+    BL_ASSERT(has_loopback(rail), "the rail has a loopback again");
     failed_ &= static_cast<std::uint8_t>(~bit_of(rail));
   }
 
@@ -114,6 +116,7 @@ class Flusher {
   // none.
   template <class KeyAt>
   void return_rail(std::size_t rail, KeyAt&& key_at) {
+    BL_ASSERT(has_left(rail), "a rail comes back after it has left");
     left_ &= static_cast<std::uint8_t>(~bit_of(rail));
     for (std::uint64_t rest = delayed_; rest != 0; rest &= rest - 1) {
       const auto request = static_cast<std::uint16_t>(std::countr_zero(rest));

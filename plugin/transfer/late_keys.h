@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "common/check/assert.h"
 #include "plugin/wire/limits.h"
 #include "plugin/wire/message_remake.h"
 
@@ -31,8 +32,9 @@ class LateKeys {
     const Rail& at = rails_[rail];
     return at.is_set && wire::is_in_ring_before(at.next, position);
   }
-  // None: the rail cannot carry the line. Only if is_for().
+  // None: the rail cannot carry the line.
   std::optional<std::uint32_t> key(std::size_t rail, std::uint32_t position) const noexcept {
+    BL_ASSERT(is_for(rail, position), "the key in the line is out of date");
     const Rail& at = rails_[rail];
     if (!at.has.has(position)) return std::nullopt;
     return at.keys[position % wire::kMaxLines];

@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <optional>
 
+#include "common/check/assert.h"
 #include "plugin/transfer/recv_comm.h"
 #include "plugin/transfer/send_comm.h"
 #include "plugin/verbs/check.h"
@@ -21,6 +22,7 @@ namespace beeline {
 
 Status Comm::fence(std::size_t index) {
   DataPath& path = path_at(index);
+  BL_ASSERT(gate_.is_held(), "the thread that has the comm fences its paths");
   if (!keep_records()) return fail(Errc::kNoMemory, "keep records of what has to be sent again");
   path.is_up = false;
   stats_.fail_path(index);
@@ -51,6 +53,7 @@ Status Comm::fence(std::size_t index) {
 
 void Comm::leave(std::size_t index) {
   DataPath& path = path_at(index);
+  BL_ASSERT(gate_.is_held() && path.is_up, "the thread that has the comm leaves a path that is up");
   path.is_up = false;
   stats_.fail_path(index);
   leave_path(path);
@@ -59,6 +62,9 @@ void Comm::leave(std::size_t index) {
 bool Comm::join(std::size_t index, PathResources& made, std::uint32_t generation) {
   DataPath& path = path_at(index);
   PathResources& resources = connection_.paths[index];
+  BL_ASSERT(gate_.is_held() && !path.is_up,
+            "the thread that has the comm joins a path that is not up");
+  BL_ASSERT(made.queues.qp && made.queues.cq, "a path gets a queue pair and its completion queue");
   if (!swap_resources(path, made)) return false;
   take_queues(path, resources);
   take_device(path, resources);

@@ -6,6 +6,7 @@
 #include <array>
 #include <new>
 
+#include "common/check/assert.h"
 #include "plugin/transfer/path_reports.h"
 #include "plugin/transfer/recv_comm.h"
 
@@ -29,6 +30,7 @@ std::array<GrantedLine, wire::kMaxLines> RecvComm::granted_lines() const noexcep
 }
 
 std::optional<wire::ReceiverReport> RecvComm::take_report() {
+  BL_ASSERT(has_several_paths(), "records are kept since the path was fenced");
   ++several_->open_reports;
   gate_.set_must_recount();
   (void)post_receives_on_all(0);
@@ -114,6 +116,7 @@ std::optional<wire::LineKeys> RecvComm::line_keys(std::size_t index) {
 
 void RecvComm::allow_grants(std::size_t index) {
   DataPath& path = path_at(index);
+  BL_ASSERT(path.is_up, "the path has joined");
   // The path that was used last has other keys now, if it has another device.
   if (!grant_path_->may_grant || grant_path_ == &path) grant_by(path);
   path.may_grant = true;
@@ -121,6 +124,8 @@ void RecvComm::allow_grants(std::size_t index) {
 }
 
 void RecvComm::resume(std::size_t index, const wire::SenderReport& report) {
+  BL_ASSERT(gate_.is_held() && path_at(index).is_reported, "nothing of the path counts any more");
+  BL_ASSERT(several_->open_reports != 0, "each report of this end is resolved once");
   --several_->open_reports;
   several_->sent_again_end = next_;
   std::array<GrantedLine, wire::kMaxLines> lines = granted_lines();

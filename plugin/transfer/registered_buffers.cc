@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/check/assert.h"
 #include "plugin/device/port_report.h"
 
 namespace beeline {
@@ -56,6 +57,7 @@ Result<std::unique_ptr<MemoryHandle>> RegisteredBuffers::make(const Buffer& buff
 // A rail may have got another device since make(), or may be about to.
 MemoryHandle* RegisteredBuffers::add(std::unique_ptr<MemoryHandle> handle) {
   const std::lock_guard lock(mutex_);
+  BL_ASSERT(handle->comm_buffers == nullptr, "a handle is added once");
   handle->comm_buffers = shared_from_this();
   for (std::size_t rail = 0; rail < devices_.size(); ++rail) {
     if (next_[rail] != nullptr) (void)register_locked(*handle, rail, *next_[rail]);

@@ -53,9 +53,10 @@ SendComm::SendComm(std::unique_ptr<Connection> connection, const CommOptions& op
     several_ =
         std::construct_at(reinterpret_cast<SeveralPaths*>(place), paths(), options.split_on_qps);
   }
-  is_fast_ = !has_several_paths() && rails() == wire::Rails::kFew && only_path().rail == 0 &&
-             only_path().peer_rail == 0;
-  most_fast_ = static_cast<std::uint64_t>(std::max<std::int64_t>(only_path().most_immediate, 0));
+  const DataPath& first = path_at(0);
+  is_fast_ = !has_several_paths() && rails() == wire::Rails::kFew && first.rail == 0 &&
+             first.peer_rail == 0;
+  most_fast_ = static_cast<std::uint64_t>(std::max<std::int64_t>(first.most_immediate, 0));
   await_in_order(wire::order_of(1, 0, 1, 0));
 }
 

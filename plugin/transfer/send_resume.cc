@@ -7,6 +7,7 @@
 #include <new>
 #include <utility>
 
+#include "common/check/assert.h"
 #include "plugin/transfer/path_reports.h"
 #include "plugin/transfer/send_comm.h"
 
@@ -36,6 +37,7 @@ bool SendComm::swap_resources(DataPath& path, PathResources& made) {
 }
 
 void SendComm::take_line_keys(std::size_t path, const std::optional<wire::LineKeys>& keys) {
+  BL_ASSERT(!path_at(path).is_up, "the keys are there before the path is used");
   if (!keys) return;
   if (late_keys_ == nullptr) late_keys_ = std::make_unique<LateKeys>();
   late_keys_->take(path_at(path).peer_rail, *keys);
@@ -50,6 +52,7 @@ wire::SenderReport SendComm::take_report() const noexcept {
 
 wire::LineSet SendComm::resume(std::size_t index, const wire::ReceiverReport& report) {
   const DataPath& path = path_at(index);
+  BL_ASSERT(gate_.is_held() && path.is_reported, "nothing of the path counts any more");
   for (Request& request : requests_) {
     if (request.count == 0 || request.missing == 0) continue;
     if (request.split != 0) {

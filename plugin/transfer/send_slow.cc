@@ -7,6 +7,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/log.h"
+#include "common/check/assert.h"
 #include "plugin/transfer/send_chain.h"
 #include "plugin/transfer/send_comm.h"
 
@@ -23,7 +24,7 @@ Errc SendComm::isend_slow(const void* data, std::size_t size, int tag, const Mem
   Errc code = Errc::kOk;
   // While the control thread has the comm, not even the limits of its paths may be read.
   if (!gate_.is_alarmed() || !gate_.is_taken()) {
-    describe(alone_, only_path(), data, size, memory);
+    describe(alone_, path_at(0), data, size, memory);  // post() overwrites what differs
     code = isend_slow_entered(tag, memory, made);
   }
   if (*made == nullptr) gate_.leave();
@@ -61,7 +62,7 @@ bool SendComm::is_unneeded() const noexcept {
 // The message counts as sent: its credit line may never come, and its buffer no longer exists.
 Errc SendComm::skip_unneeded(void** made) {
   if (const Status status = events_.on_alarm(*this); !status) return status.error().code;
-  if (free_requests_.empty() && !make_room(only_path(), 0)) return Errc::kOk;
+  if (free_requests_.empty() && !make_room(path_at(0), 0)) return Errc::kOk;
   Request& request = open_request(wire::number_of(awaited_order()) - 1, alone_.sge.length, 0);
   request.missing = 0;
   await_in_order(wire::order_after(awaited_order()));
@@ -284,6 +285,7 @@ Errc SendComm::withdraw(DataPath& path, Request& request, int rc) {
 }
 
 Errc SendComm::withdraw_prepared(DataPath& path, int rc) {
+  BL_ASSERT(*made_ == &requests_[alone_.wr.wr_id], "the send that was refused is the one prepared");
   *made_ = nullptr;
   const Errc code = withdraw(path, requests_[alone_.wr.wr_id], rc);
   gate_.leave();

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "common/check/assert.h"
+
 namespace beeline {
 
 SplitMessage* SplitMessages::add(Request& request, std::uint64_t source, const MemoryHandle& memory,
@@ -23,6 +25,7 @@ SplitMessage* SplitMessages::add(Request& request, std::uint64_t source, const M
 }
 
 void SplitMessages::wait_again(SplitMessage& message) noexcept {
+  BL_ASSERT(waiting_count_ < kMost, "a message waits once");
   waiting_[waiting_count_++] = static_cast<std::uint8_t>(&message - messages_.data());
 }
 

@@ -27,8 +27,8 @@ void run_until(TransferRig& rig, IsOver&& is_over) {
   const auto deadline = Clock::now() + kPatience;
   while (!is_over()) {
     rig.bring_messages();
-    rig.sender().collect();
-    rig.receiver().collect();
+    collect(rig.sender());
+    collect(rig.receiver());
     BL_MUST(Clock::now() < deadline);
   }
 }

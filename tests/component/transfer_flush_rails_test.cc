@@ -211,6 +211,7 @@ TEST_CASE("flush by rail: a path without receives in flight is not read back",
   FlushedMemory memory = rig.memory(0b111);
   prepare(rig, 0b111);
   rig.carry(1, memory);
+  rig.comm().gate().enter();  // as a call does
   BL_MUST(rig.comm().fence(1));
   wait_until([&] { return rig.comm().is_fenced(1); }, "the fence");
   CHECK(rig.take_reads() == Reads(3));

@@ -146,7 +146,7 @@ TEST_CASE("resume: messages that are announced twice leave receives for the next
   break_path(rig.receiver(), lost);
   const auto deadline = Clock::now() + kPatience;
   while (rig.receiver_link().sent.empty()) {
-    rig.receiver().collect();
+    collect(rig.receiver());
     rig.receiver_link().serve();
     BL_MUST(Clock::now() < deadline);
   }
@@ -241,7 +241,7 @@ TEST_CASE("resume: what completes after the report does not count",
   send = rig.send(from, kLargest, 0);
   const auto missing = send->missing;
   is_late = true;
-  while (!held.empty()) rig.sender().collect();
+  while (!held.empty()) collect(rig.sender());
   CHECK(send->missing == missing);
   is_late = false;
   rig.finish(send);
@@ -484,7 +484,7 @@ TEST_CASE("resume: a buffer that was granted again is not overwritten with old d
   };
   if (!is_granted_before_report) {
     std::uint32_t refusals = 0;
-    rig.receiver().collect();
+    collect(rig.receiver());
     run_until(rig, [&] {
       test_send();
       if (receive_unseen(rig, into) != nullptr) return true;

@@ -127,6 +127,14 @@ Result<Request*> irecv(RecvComm& comm, std::span<const ReceiveBuffer> buffers,
                        Need need = Need::kArrival);
 Result<bool> test_once(Request& request, int* sizes);
 
+// Has the comm take its completions, as a call of NCCL's does.
+template <class End>
+void collect(End& comm) {
+  comm.gate().enter();
+  comm.collect();
+  comm.gate().leave();
+}
+
 class TransferRig {
  public:
   explicit TransferRig(const TransferOptions& options = {});

@@ -133,7 +133,7 @@ TEST_CASE(
   REQUIRE(*receive != nullptr);
   CHECK(*test_once(**receive, nullptr));
   rig.finish(rig.send(from, 64, 0));
-  rig.receiver().collect();
+  collect(rig.receiver());
   CHECK(into.data()[63] == 0x5a);
   CHECK(rig.receiver().bytes_of_path(0) + rig.receiver().bytes_of_path(1) == 64);
 }
@@ -254,7 +254,7 @@ TEST_CASE("several: as many receives as fit are in flight where paths are missin
   CHECK(receives.size() >= 64);
   CHECK(receives.size() <= (paths == 1 ? wire::kMaxLines : 96));
   for (std::size_t i = 0; i < receives.size(); ++i) rig.finish(rig.send(from, 64, 0));
-  rig.receiver().collect();  // reads all the notices
+  collect(rig.receiver());  // reads all the notices
   Request* const last = rig.receive(into, 64, 0);
   finish_both({last, rig.send(from, 64, 0)}, 64);
 }

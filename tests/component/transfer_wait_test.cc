@@ -187,7 +187,9 @@ TEST_CASE("wait: a request that is not tested while another connection has no pa
   Storage into = other.storage(64);
   other.receive(into, 64, 0);
   Storage from = rig.storage(64, 0x5a);
-  rig.sender().leave(0);  // its only path
+  rig.sender().gate().enter();  // as a call does
+  rig.sender().leave(0);        // its only path
+  rig.sender().gate().leave();
   const LogCapture log;
   Looks looks(rig);
   looks.look(10, {borrowed(other.receiver_link()), borrowed(rig.sender_link())},
