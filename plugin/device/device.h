@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "common/check/assert.h"
 #include "plugin/device/gid.h"
 #include "plugin/device/port_history.h"
 #include "plugin/verbs/handles.h"
@@ -58,6 +59,7 @@ class DeviceContext {
  public:
   DeviceContext(verbs::Context context, std::string ibdev, int index)
       : context_(std::move(context)), ibdev_(std::move(ibdev)), index_(index) {}
+  ~DeviceContext() { BL_ASSERT(thread_domains_ == 0, "its thread domains are destroyed first"); }
 
   const verbs::Api& api() const noexcept { return context_.api(); }
   ibv_context* raw() const noexcept { return context_.get(); }

@@ -9,6 +9,8 @@
 #include <string_view>
 #include <tuple>
 
+#include "common/check/assert.h"
+
 namespace beeline {
 namespace {
 
@@ -56,8 +58,9 @@ void divide(Group rest, std::size_t most, std::vector<Group>& groups) {
   const std::size_t size = (rest.size() + wanted - 1) / wanted;
   std::size_t depth = 0;
   for (const Device* const device : rest) depth = std::max(depth, depth_of(*device));
-  // At level 0 all paths are alike, so that at most one group is left over.
   for (std::size_t level = depth + 1; level-- > 0;) form_groups(rest, level, size, groups);
+  BL_ASSERT(rest.size() < size,
+            "at level 0 all paths are alike, so that less than a group is left");
   if (!rest.empty()) groups.push_back(std::move(rest));
 }
 

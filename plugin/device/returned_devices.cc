@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "common/check/assert.h"
 #include "plugin/device/netdev.h"
 #include "plugin/device/port_facts.h"
 #include "plugin/verbs/create.h"
@@ -39,6 +40,7 @@ Result<Device> port_again(const Device& former, DeviceContext& context,
 Result<DeviceContext*> ReturnedDevices::reopen(const DeviceContext& gone,
                                                std::span<const Device> known,
                                                const std::string& sysfs_root, int first_index) {
+  BL_ASSERT(gone.is_gone(), "a device is opened again after it has gone");
   const std::vector<const Device*> former = ports_of(gone, known);
   if (former.empty()) return nullptr;
   const verbs::DeviceList list = BL_TRY(verbs::DeviceList::get(*api_));

@@ -22,7 +22,7 @@ class ReturnedDevices {
  public:
   explicit ReturnedDevices(const verbs::Api& api) : api_(&api) {}
 
-  // Opens the device of a context that is gone. Null: it is not there yet, has no link, or is not
+  // Opens the device of that context again. Null: it is not there yet, has no link, or is not
   // the same device.
   // `known` are all devices of the scan. The numbers of new contexts begin with `first_index`.
   Result<DeviceContext*> reopen(const DeviceContext& gone, std::span<const Device> known,

@@ -15,7 +15,7 @@ namespace beeline {
 
 class DeviceContext;
 
-// Lifecycle: destroyed before its DeviceContext, and after the objects that were created in it.
+// Lifecycle: destroyed after the objects that were created in it.
 // Threads: one thread creates it, and any thread may free it.
 class ThreadDomain {
  public:

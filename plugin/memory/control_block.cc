@@ -4,6 +4,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "common/check/assert.h"
+
 namespace beeline {
 
 Result<ControlBlock> ControlBlock::create(std::size_t bytes) {
@@ -37,6 +39,7 @@ Status ControlBlock::attach(const verbs::Api& api, ibv_pd* pd, unsigned access) 
 
 Status ControlBlock::attach_rail(std::size_t rail, const verbs::Api& api, ibv_pd* pd,
                                  unsigned access) {
+  BL_ASSERT(data_ != nullptr && !has_rail(rail), "memory is registered once for each rail");
   verbs::Mr made = BL_TRY(verbs::reg_mr(api, pd, data_, size_, access, verbs::Ordering::kStrict));
   if (regions_.size() <= rail) regions_.resize(rail + 1);
   regions_[rail] = std::move(made);

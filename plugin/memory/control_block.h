@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "common/check/assert.h"
 #include "plugin/verbs/create.h"
 
 namespace beeline {
@@ -43,12 +44,16 @@ class ControlBlock {
 
   std::size_t rails() const noexcept { return regions_.size(); }
   bool has_rail(std::size_t rail) const noexcept { return rail < rails() && regions_[rail]; }
-  std::uint32_t lkey(std::size_t rail) const noexcept { return regions_[rail]->lkey; }
-  std::uint32_t rkey(std::size_t rail) const noexcept { return regions_[rail]->rkey; }
+  std::uint32_t lkey(std::size_t rail) const noexcept { return region(rail).lkey; }
+  std::uint32_t rkey(std::size_t rail) const noexcept { return region(rail).rkey; }
 
  private:
   ControlBlock(void* data, std::size_t size) noexcept : data_(data), size_(size) {}
   void free() noexcept;
+  const ibv_mr& region(std::size_t rail) const noexcept {
+    BL_ASSERT(has_rail(rail), "the memory is registered for the rail");
+    return *regions_[rail].get();
+  }
 
   void* data_ = nullptr;
   std::size_t size_ = 0;

@@ -6,6 +6,8 @@
 
 #include <unistd.h>
 
+#include "common/check/assert.h"
+
 namespace beeline {
 
 // Its members are written under the cache's mutex; only the last reference resets `mr` without it.
@@ -41,7 +43,10 @@ std::size_t page_bytes() noexcept {
 
 }  // namespace
 
-ibv_mr* MrRef::mr() const noexcept { return region_->mr.get(); }
+ibv_mr* MrRef::mr() const noexcept {
+  BL_ASSERT(cache_ != nullptr, "an empty reference has no registration");
+  return region_->mr.get();
+}
 
 void MrRef::reset() noexcept {
   if (cache_ == nullptr) return;
@@ -52,7 +57,7 @@ void MrRef::reset() noexcept {
 MrCache::MrCache(const verbs::Api& api, ibv_pd* pd, bool relaxed_ordering)
     : api_(&api), pd_(pd), relaxed_ordering_(relaxed_ordering) {}
 
-MrCache::~MrCache() = default;
+MrCache::~MrCache() { BL_ASSERT(regions_.empty(), "a cache outlives its references"); }
 
 MrCacheStats MrCache::stats() const {
   const std::lock_guard lock(mutex_);
@@ -117,6 +122,7 @@ Result<verbs::Mr> MrCache::register_region(const Region& region, const MrRequest
 // Ends the pending state and wakes the threads that wait for it.
 Result<MrRef> MrCache::finish(const std::shared_ptr<Region>& region, Result<verbs::Mr> made) {
   const std::lock_guard lock(mutex_);
+  BL_ASSERT(region->state == Region::State::kPending, "a region is registered once");
   region->left_pending.notify_all();
   if (!made) {
     region->state = Region::State::kFailed;
@@ -147,12 +153,14 @@ std::shared_ptr<MrCache::Region> MrCache::find_locked(const Region& wanted) cons
 void MrCache::erase_locked(const Region& region) {
   auto [at, end] = regions_.equal_range(region.start);
   while (at != end && at->second.get() != &region) ++at;
-  if (at != end) regions_.erase(at);
+  BL_ASSERT(at != end, "a region is in the map until its last reference is dropped");
+  regions_.erase(at);
 }
 
 void MrCache::release(Region& region) noexcept {
   {
     const std::lock_guard lock(mutex_);
+    BL_ASSERT(region.references > 0, "a reference is dropped once");
     if (--region.references > 0) return;
     erase_locked(region);
     --stats_.regions;

@@ -66,7 +66,6 @@ class MrRef {
   ~MrRef() { reset(); }
 
   explicit operator bool() const noexcept { return cache_ != nullptr; }
-  // Not for an empty reference.
   ibv_mr* mr() const noexcept;
   std::uint32_t lkey() const noexcept { return mr()->lkey; }
   std::uint32_t rkey() const noexcept { return mr()->rkey; }
@@ -82,7 +81,7 @@ class MrRef {
   std::shared_ptr<Region> region_;
 };
 
-// Lifecycle: outlives its MrRefs, and is destroyed before the protection domain.
+// Lifecycle: destroyed before the protection domain.
 class MrCache {
  public:
   // Without relaxed_ordering, all memory is registered with strict ordering.

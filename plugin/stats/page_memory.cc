@@ -9,6 +9,8 @@
 
 #include <utility>
 
+#include "common/check/assert.h"
+
 namespace beeline {
 namespace {
 
@@ -104,6 +106,7 @@ beeline_stats_header* PageMemory::header() const noexcept {
 }
 
 beeline_stats_slot* PageMemory::slot(std::uint32_t index) const noexcept {
+  BL_ASSERT(index < slot_count_, "the page has such a slot");
   auto* bytes = static_cast<std::byte*>(start_) + BEELINE_STATS_HEADER_BYTES;
   return reinterpret_cast<beeline_stats_slot*>(bytes) + index;
 }

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "common/base/clock.h"
+#include "common/check/assert.h"
 #include "plugin/stats/shared_word.h"
 #include "plugin/stats/words.h"
 
@@ -121,6 +122,7 @@ class StatsSlot {
   }
   // A path is up, with this device and port.
   void begin_path(std::size_t index, const std::string& device, unsigned port) noexcept {
+    BL_ASSERT(index < BEELINE_STATS_PATHS, "a slot has a place for each path");
     beeline_stats_path& path = slot_->paths[index];
     char text[sizeof path.device];
     std::snprintf(text, sizeof text, "%s:%u", device.c_str(), port);

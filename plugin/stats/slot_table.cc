@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plugin/stats/slot_table.h"
 
+#include "common/check/assert.h"
+
 namespace beeline {
 namespace {
 
@@ -94,6 +96,7 @@ void SlotTable::release(beeline_stats_slot* slot) noexcept {
                   std::memory_order_release);
   }
   const auto index = static_cast<std::uint32_t>(slot - memory_.slot(0));
+  BL_ASSERT(index < used_ && closed_in_ - closed_out_ < used_, "a slot is closed once");
   closed_[closed_in_++ % closed_.size()] = index;
 }
 

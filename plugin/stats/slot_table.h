@@ -41,7 +41,7 @@ class SlotTable {
   bool closed_one_failed_ = false;
   std::uint64_t next_id_ = 1;
   std::uint32_t used_ = 0;  // slots that were ever used
-  // A queue of closed slots. It cannot overflow, because a slot is in it at most once.
+  // A queue of closed slots.
   std::vector<std::uint32_t> closed_;
   std::uint64_t closed_in_ = 0;
   std::uint64_t closed_out_ = 0;
