@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "common/base/clock.h"
+#include "common/check/assert.h"
 
 namespace beeline::gdr {
 namespace {
@@ -76,6 +77,7 @@ void GpuDirect::probe_new_gpus(std::span<const Device> devices, const CacheOf& c
 // in use.
 void GpuDirect::probe_without_gpu(std::span<const Device> devices) {
   if (std::exchange(has_probed_, true)) return;
+  BL_ASSERT(!gpus_.empty(), "a driver without GPUs is not used");
   std::vector<Answered> answers;
   for (const Device& device : devices) {
     answers.push_back({&device, ask(device, gpus_.front())});

@@ -42,6 +42,7 @@
 #include <vector>
 
 #include "common/base/result.h"
+#include "common/check/assert.h"
 
 namespace beeline::wire {
 
@@ -81,6 +82,7 @@ class Writer {
   }
   template <class T, std::size_t N>
   void first(const std::array<T, N>& values, std::uint8_t used) {
+    BL_ASSERT(used <= N, "so many elements exist");
     size(used);
     for (const T& value : std::span(values).first(used)) one(value);
   }
@@ -117,7 +119,10 @@ class Writer {
   template <class T>
   requires std::is_class_v<T>
   void one(const T& object) { T::fields(*this, object); }
-  void size(std::size_t value) { one(static_cast<std::uint16_t>(value)); }
+  void size(std::size_t value) {
+    BL_ASSERT(value <= UINT16_MAX, "a size fits into two bytes");
+    one(static_cast<std::uint16_t>(value));
+  }
 
   Bytes bytes_;
 };

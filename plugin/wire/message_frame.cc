@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plugin/wire/message_frame.h"
 
+#include "common/check/assert.h"
+
 namespace beeline::wire {
 namespace {
 
@@ -40,6 +42,7 @@ const char* to_string(MessageType type) noexcept {
 }
 
 Bytes make_frame(MessageType type, const Bytes& body) {
+  BL_ASSERT(body.size() <= kMaxBodyBytes, "no message is longer than a peer takes");
   Writer writer;
   writer(FrameHead{.size = static_cast<std::uint32_t>(body.size()),
                    .type = static_cast<std::uint16_t>(type)});
