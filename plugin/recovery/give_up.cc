@@ -7,7 +7,7 @@
 #include "common/base/clock.h"
 #include "common/base/host.h"
 #include "common/base/log.h"
-#include "plugin/recovery/times.h"
+#include "plugin/repair/times.h"
 
 namespace beeline {
 namespace {

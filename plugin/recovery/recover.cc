@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// What becomes an event of the engine: failures that the transfer floor notices, messages of the
+// peer, results of the control thread, and news of ports.
 #include "plugin/recovery/recover.h"
 
-#include <algorithm>
+#include <optional>
 #include <utility>
 #include <variant>
 
@@ -9,13 +12,13 @@
 #include "common/base/log.h"
 #include "common/check/assert.h"
 #include "plugin/device/port_report.h"
-#include "plugin/recovery/times.h"
-#include "plugin/transfer/recv_comm.h"
-#include "plugin/transfer/send_comm.h"
+#include "plugin/transfer/comm.h"
 #include "plugin/verbs/text.h"
 
 namespace beeline {
 namespace {
+
+static_assert(RepairEngine::kMaxPaths == wire::kMaxPaths);
 
 // Whether a completion with this status can come of a fault of the path: of its link, its devices,
 // or a queue pair that the other end has fenced. Others come of a fault of the program, at either
@@ -50,17 +53,44 @@ bool is_path_failure(ibv_wc_status status) noexcept {
   return false;
 }
 
-// Generations in a row that failed within kBriefLifeNs.
-constexpr std::uint32_t kMostBriefLives = 3;
-
-[[maybe_unused]] bool carries_data(PathState state) noexcept {
-  return state == PathState::kUp || state == PathState::kAnswered;
+bool is_from_other_role(const PathMessage& message, Role ours) noexcept {
+  const auto* const fenced = std::get_if<wire::Fenced>(&message);
+  if (fenced == nullptr) return true;  // the table sees to that
+  return std::holds_alternative<wire::SenderReport>(fenced->report) == (ours == Role::kReceive);
 }
 
-// Of FENCED or OFFER_PATH.
-Repair::Report report_in(const PathMessage& message) {
-  if (const auto* const offer = std::get_if<wire::OfferPath>(&message)) return offer->report;
-  return std::get<wire::Fenced>(message).report;
+PathEvent event_of(const wire::Fenced& message) noexcept {
+  return {.kind = PathEvent::Kind::kFenced,
+          .generation = message.generation,
+          .peer_has_report = message.has_peer_report};
+}
+PathEvent event_of(const wire::OfferPath& message) noexcept {
+  return {.kind = PathEvent::Kind::kOffer, .generation = message.generation};
+}
+PathEvent event_of(const wire::AnswerPath& message) noexcept {
+  return {.kind = PathEvent::Kind::kAnswer, .generation = message.generation};
+}
+PathEvent event_of(const wire::PathNote& message) noexcept {
+  PathEvent event = {.kind = PathEvent::Kind::kNotNow, .generation = message.generation};
+  switch (message.news) {
+    case wire::PathNews::kNotNow: break;
+    case wire::PathNews::kWell: event.kind = PathEvent::Kind::kWell; break;
+    case wire::PathNews::kReady: event.kind = PathEvent::Kind::kReady; break;
+    case wire::PathNews::kCannotFence: event.kind = PathEvent::Kind::kCannotFence; break;
+  }
+  return event;
+}
+
+RepairEvent of_path(std::size_t path, const PathEvent& event) noexcept {
+  return {.kind = RepairEvent::Kind::kOfPath,
+          .path = static_cast<std::uint8_t>(path),
+          .of_path = event};
+}
+RepairEvent of_path(std::size_t path, PathEvent::Kind kind) noexcept {
+  return of_path(path, PathEvent{.kind = kind});
+}
+RepairEvent event_at(std::size_t path, RepairEvent::Kind kind) noexcept {
+  return {.kind = kind, .path = static_cast<std::uint8_t>(path)};
 }
 
 }  // namespace
@@ -71,7 +101,9 @@ void Recover::on_failed_request(Comm& comm, const DataPath& path, const ibv_wc& 
                                 const char* doing) {
   // Requests that are flushed after a fault of a program have the same cause.
   const bool is_explained = is_path_failure(failed.status) && !give_up_.suspects(path.index);
-  if (!is_explained || !can_recover(comm, path.index) || is_hopeless(comm, path.index, failed)) {
+  if (!is_explained || !can_recover(comm, path.index) ||
+      state(comm).engine.count_failure(path.index, failed.status == IBV_WC_LOC_QP_OP_ERR,
+                                       now_ns())) {
     return give_up_.on_failed_request(comm, path, failed, doing);
   }
   fail_path(comm, path.index,
@@ -120,8 +152,8 @@ void Recover::on_waiting(Comm& comm, std::int64_t now_ns) {
   for (std::size_t path = 0; path < comm.paths().size(); ++path) {
     if ((found.silent >> path & 1) == 0 || !comm.is_up(path) || !can_recover(comm, path)) continue;
     fail_path(comm, path,
-              "nothing completes on it and its device reports no error, while another path works");
-    repair_of(comm, path).was_silent = true;
+              "nothing completes on it and its device reports no error, while another path works",
+              event_at(path, RepairEvent::Kind::kSilent));
   }
 }
 
@@ -141,288 +173,197 @@ Status Recover::on_quiet(Comm& comm, StallWatch::Verdict verdict) {
   return {};
 }
 
-// A new queue pair would fail like the last ones: this end's device refuses what it is told to do.
-bool Recover::is_hopeless(const Comm& comm, std::size_t path, const ibv_wc& failed) {
-  Repair& repair = repair_of(comm, path);
-  const bool is_brief = failed.status == IBV_WC_LOC_QP_OP_ERR && repair.up_ns != 0 &&
-                        now_ns() - repair.up_ns < times::kBriefLifeNs;
-  repair.brief_lives = is_brief ? repair.brief_lives + 1 : 0;
-  return repair.brief_lives >= kMostBriefLives && !has_other_path(comm, path);
+// --- The engine ---
+
+RepairEngine::Moment Recover::moment(const Comm& comm) noexcept {
+  return {.ns = now_ns(), .has_standby = comm.has_standby()};
 }
 
-// --- The table, and what it says ---
+Recover::State& Recover::state(const Comm& comm) {
+  if (state_ != nullptr) return *state_;
+  RepairEngine::Facts facts = {.is_sender = comm.role() == Role::kSend,
+                               .give_up_ns = give_up_ns_,
+                               .paths = comm.paths().size()};
+  for (std::size_t path = 0; path < facts.paths; ++path) {
+    const PathResources& resources = comm.paths()[path];
+    facts.path[path] = {.rail = resources.rail, .is_by_cm = static_cast<bool>(resources.queues.cm)};
+  }
+  state_ = std::make_unique<State>(facts);
+  return *state_;
+}
 
-bool Recover::can_recover(const Comm& comm, std::size_t path) noexcept {
+bool Recover::can_recover(const Comm& comm, std::size_t path) const noexcept {
   if (!comm.link().exchanges_reports() || comm.link().has_ended()) return false;
-  return !comm.paths()[path].queues.cm || has_other_path(comm, path);
-}
-
-bool Recover::has_other_path(const Comm& comm, std::size_t path) noexcept {
-  for (std::size_t other = 0; other < comm.paths().size(); ++other) {
-    if (other != path && comm.is_up(other)) return true;
-  }
-  return false;
-}
-
-Repair& Recover::repair_of(const Comm& comm, std::size_t path) {
-  BL_ASSERT(path < comm.paths().size(), "the path is one of the comm");
-  if (repairs_ == nullptr) {
-    repairs_ = std::make_unique<Repairs>();
-    for (Repair& repair : *repairs_) repair.status.is_sender = comm.role() == Role::kSend;
-  }
-  return (*repairs_)[path];
+  if (state_ != nullptr) return state_->engine.may_lose(path);
+  return !comm.paths()[path].queues.cm || comm.paths().size() > 1;  // all are up
 }
 
 void Recover::fail_path(Comm& comm, std::size_t path, const std::string& cause) {
-  repair_of(comm, path).cause = cause;
-  take_local(comm, path, PathEvent::Kind::kFailed);
+  fail_path(comm, path, cause, of_path(path, PathEvent::Kind::kFailed));
 }
 
-bool Recover::take_event(Comm& comm, std::size_t path, const PathEvent& event,
-                         const PathMessage* message) {
-  BL_ASSERT(event.is_message() == (message != nullptr), "an event of the peer has its message");
-  Repair& repair = repair_of(comm, path);
-  const PathStatus before = repair.status;
-  const PathTransition made = on_event(before, event);
-  repair.status = made.next;
-  bool has_joined = true;
-  made.actions.each([&](PathAction action) {
-    if (action == PathAction::kJoin) {
-      has_joined = join(comm, path, repair);
-      return has_joined && repair.status == made.next;
+void Recover::fail_path(Comm& comm, std::size_t path, const std::string& cause,
+                        const RepairEvent& event) {
+  path_of(comm, path).cause = cause;
+  // A caller that posts must not go on with this path, also if the event has to wait.
+  if (state_->is_busy && comm.is_up(path)) {
+    state_->engine.suspend(path);
+    if (!comm.suspend(path)) {
+      (void)on_fault(comm, Errc::kSystem, "go on without a path", describe({Errc::kNoMemory}));
+      return;
     }
-    return take_action(comm, path, action, made, message);
-  });
-  if (!has_joined) {  // it is always the first action
-    repair.status = before;
-  } else if (repair.status.state != before.state) {
-    on_state(comm, path, repair);
   }
-  BL_ASSERT(comm.is_up(path) == carries_data(repair.status.state) || give_up_.has_ended(),
-            "after each event the comm uses the path if, and only if, its state says so");
-  return has_joined;
+  take(comm, event);
 }
 
-bool Recover::take_action(Comm& comm, std::size_t path, PathAction action,
-                          const PathTransition& made, const PathMessage* message) {
-  Repair& repair = repair_of(comm, path);
-  const auto number = static_cast<std::uint8_t>(path);
-  const auto note = [&](wire::PathNews news) {
-    comm.link().send_about_path(
-        wire::PathNote{.path = number, .generation = made.message_generation, .news = news});
-  };
-  switch (action) {
-    case PathAction::kDetach:  // otherwise a part of the fence
-      if (!made.actions.has(PathAction::kMoveToError)) comm.leave(path);
-      return true;
-    case PathAction::kMoveToError: return fence(comm, path);
-    case PathAction::kTakeReport: return take_report(comm, path);
-    case PathAction::kKeepPeerReport: repair.theirs = report_in(*message); return true;
-    case PathAction::kResolve: resume(comm, path, repair); return true;
-    case PathAction::kRetireQueues: return true;  // they stay until others take their place
-    case PathAction::kDestroyQueues: drop_made(comm, path); return true;
-    case PathAction::kMakeQueues: order_queues(comm, path, message); return true;
-    case PathAction::kConnectQueues:
-      repair.line_keys = std::get<wire::AnswerPath>(*message).line_keys;
-      comm.link().order({.path = number,
-                         .generation = repair.status.generation,
-                         .what = ConnectPath{std::get<wire::AnswerPath>(*message).answer}});
-      return true;
-    case PathAction::kProbe:              // a part of the order
-    case PathAction::kJoin: return true;  // see take_event()
-    case PathAction::kAllowGrants: comm.allow_grants(path); return true;
-    case PathAction::kSendFenced:
-      comm.link().send_about_path(wire::Fenced{.path = number,
-                                               .generation = made.message_generation,
-                                               .has_peer_report = made.has_peer_report,
-                                               .report = repair.ours});
-      return true;
-    case PathAction::kSendOffer:
-      comm.link().send_about_path(
-          wire::OfferPath{.path = number,
-                          .generation = made.message_generation,
-                          .report = std::get<wire::SenderReport>(repair.ours),
-                          .offer = repair.offer,
-                          .ring_key = repair.ring_key});
-      return true;
-    case PathAction::kSendAnswer:
-      comm.link().send_about_path(
-          wire::AnswerPath{.path = number,
-                           .generation = made.message_generation,
-                           .answer = repair.answer,
-                           .line_keys = static_cast<RecvComm&>(comm).line_keys(path)});
-      return true;
-    case PathAction::kSendNotNow: note(wire::PathNews::kNotNow); return true;
-    case PathAction::kSendWell: note(wire::PathNews::kWell); return true;
-    case PathAction::kSendReady: note(wire::PathNews::kReady); return true;
-    case PathAction::kSendCannotFence: note(wire::PathNews::kCannotFence); return true;
-    case PathAction::kProtocolError:
-      give_up_.on_protocol_error(comm, "a message about a path that does not fit its state");
-      return false;
+void Recover::take(Comm& comm, const RepairEvent& event, const PathMessage* message) {
+  State& state = this->state(comm);
+  if (state.is_busy) return state.waiting.push_back(event);
+  state.is_busy = true;
+  carry_out(comm, state.engine.on(event, moment(comm)), message);
+  while (!state.waiting.empty() && !give_up_.has_ended()) {
+    const RepairEvent next = state.waiting.front();
+    state.waiting.erase(state.waiting.begin());
+    carry_out(comm, state.engine.on(next, moment(comm)), nullptr);
   }
-  return true;
+  state.is_busy = false;
 }
 
-bool Recover::fence(Comm& comm, std::size_t path) {
-  Repair& repair = repair_of(comm, path);
-  repair.failed_ns = now_ns();
-  if (repair.failed_ns - repair.up_ns > times::kLongLifeNs) {
-    repair.attempts.reset();
-    if (!is_stand_in(comm, path)) repair.forget_returns();
+void Recover::advance(Comm& comm) {
+  while (std::optional<PathMail> mail = comm.link().take_mail()) take_mail(comm, *std::move(mail));
+  for (std::size_t path = 0; path < comm.paths().size(); ++path) check_port(comm, path);
+  if (state_ == nullptr) return;
+  const RepairEngine& engine = state_->engine;
+  for (std::size_t path = 0; path < comm.paths().size(); ++path) {
+    RepairEvent look = event_at(path, RepairEvent::Kind::kLook);
+    look.is_fenced = engine.status(path).state == PathState::kFencing && comm.is_fenced(path);
+    take(comm, look);
   }
-  comm.gate().raise_alarm();
-  repair.peer_fenced_ns = 0;
-  repair.tries = 0;
-  repair.last_try.clear();
-  const Status fenced = comm.fence(path);
-  repair.fenced_ns = now_ns();
-  if (fenced) return true;
-  if (fenced.error().code == Errc::kNoMemory) {
-    (void)give_up_.on_fault(comm, Errc::kSystem, "go on without a path", describe(fenced.error()));
-    return false;
-  }
-  take_local(comm, path, PathEvent::Kind::kFenceRefused);
-  return true;
-}
-
-bool Recover::take_report(Comm& comm, std::size_t path) {
-  Repair& repair = repair_of(comm, path);
-  comm.close_report(path);
-  if (comm.role() == Role::kSend) {
-    repair.ours = static_cast<SendComm&>(comm).take_report();
-    return true;
-  }
-  const auto report = static_cast<RecvComm&>(comm).take_report();
-  if (report) {
-    repair.ours = *report;
-  } else {
-    give_up_.on_protocol_error(comm, "parts of more messages than a sender has under way");
-  }
-  return report.has_value();
-}
-
-void Recover::resume(Comm& comm, std::size_t path, const Repair& repair) {
-  if (comm.role() == Role::kSend) {
-    const auto& report = std::get<wire::ReceiverReport>(repair.theirs);
-    const wire::LineSet finished = static_cast<SendComm&>(comm).resume(path, report);
-    if (!finished.empty()) send_finished(comm, path, repair, finished);
-  } else {
-    static_cast<RecvComm&>(comm).resume(path, std::get<wire::SenderReport>(repair.theirs));
-  }
-  const std::string name = comm.name_for_log(path);
-  const std::size_t all = comm.paths().size();
-  std::size_t left = 0;
-  for (std::size_t other = 0; other < all; ++other) left += comm.is_up(other) ? 1 : 0;
-  if (left == 0) {
-    BL_WARN("%s: path %zu of %zu is out of use: %s. No other path works: the connection waits",
-            name.c_str(), path + 1, all, repair.cause.c_str());
+  // Only now, because a look at one path may have shown that another has failed.
+  take(comm, {.kind = RepairEvent::Kind::kLookAtComm});
+  if (give_up_.has_ended()) return comm.link().set_due(Link::kNever);  // the alarm stays
+  comm.link().set_due(engine.due_ns(moment(comm)));
+  const bool is_resuming = comm.is_resuming();
+  if (engine.needs_service() || is_resuming || give_up_.has_suspicion() ||
+      !comm.has_usable_path()) {
     return;
   }
-  const double ms = static_cast<double>(now_ns() - repair.failed_ns) / kNsPerMs;
-  BL_WARN(
-      "%s: path %zu of %zu is out of use: %s. The other paths (%zu) took over %.1f ms after this "
-      "end had noticed",
-      name.c_str(), path + 1, all, repair.cause.c_str(), left, ms);
+  comm.gate().lower_alarm();
 }
 
-void Recover::send_finished(Comm& comm, std::size_t path, const Repair& repair,
-                            const wire::LineSet& finished) {
-  comm.link().send_about_path(wire::Fenced{.path = static_cast<std::uint8_t>(path),
-                                           .generation = repair.status.generation,
-                                           .has_peer_report = true,
-                                           .report = repair.ours,
-                                           .finished = finished});
-}
+// --- Mail ---
 
-// --- A new generation ---
-
-void Recover::order_queues(Comm& comm, std::size_t path, const PathMessage* message) {
-  MakePath wanted = {
-      .devices = devices_for(comm, path), .offer = {}, .has_loopback = comm.has_loopback(path)};
-  ++repair_of(comm, path).tries;
-  if (comm.role() == Role::kReceive) {
-    const auto& offer = std::get<wire::OfferPath>(*message);
-    wanted.offer = offer.offer;
-    wanted.ring_key = offer.ring_key;
+void Recover::take_mail(Comm& comm, PathMail mail) {
+  if (const auto* const message = std::get_if<PathMessage>(&mail)) {
+    take_message(comm, *message);
+  } else if (auto* const made = std::get_if<PathMade>(&mail)) {
+    take_made(comm, std::move(*made));
+  } else {
+    take_failure(comm, std::get<PathNotMade>(mail));
   }
-  comm.link().order({.path = static_cast<std::uint8_t>(path),
-                     .generation = repair_of(comm, path).status.generation,
-                     .what = std::move(wanted)});
 }
 
-void Recover::drop_made(Comm& comm, std::size_t path) {
-  Repair& repair = repair_of(comm, path);
-  if (repair.made != nullptr) comm.link().discard(std::move(repair.made));
-  comm.link().order({.path = static_cast<std::uint8_t>(path),
-                     .generation = repair.status.generation,
-                     .what = DropPath{}});
-}
-
-bool Recover::join(Comm& comm, std::size_t path, Repair& repair) {
-  BL_ASSERT(repair.made != nullptr, "what joins has been made");
-  if (!fits_rail(comm, path, *repair.made->device)) return false;
-  if (comm.role() == Role::kSend) {
-    static_cast<SendComm&>(comm).take_line_keys(path, repair.line_keys);
+void Recover::take_message(Comm& comm, const PathMessage& message) {
+  const std::size_t path =
+      std::visit([](const auto& any) { return std::size_t{any.path}; }, message);
+  if (path >= comm.paths().size() || !is_from_other_role(message, comm.role())) {
+    return give_up_.on_protocol_error(comm, "a report about a path that does not exist");
   }
-  if (!comm.join(path, *repair.made, repair.status.generation)) return false;
-  comm.link().discard(std::move(repair.made));  // the former ones
-  repair.is_device_gone = repair.is_device_left = false;
-  return true;
+  RepairEvent event =
+      of_path(path, std::visit([](const auto& any) { return event_of(any); }, message));
+  const bool says_failed = event.of_path.kind == PathEvent::Kind::kFenced ||
+                           event.of_path.kind == PathEvent::Kind::kCannotFence;
+  if (says_failed && comm.is_up(path)) {
+    if (!can_recover(comm, path)) {
+      (void)on_fault(comm, Errc::kPeerClosed, "go on",
+                     ends_of(comm, path).there + " has given up the last path");
+      return;
+    }
+    path_of(comm, path).cause = "it has failed at the other end";
+    // A queue pair that the other end fences in the middle of a message may refuse it with a status
+    // that otherwise shows a fault of a program.
+    give_up_.forget_suspicion_of(path);
+  }
+  const auto* const fenced = std::get_if<wire::Fenced>(&message);
+  if (fenced != nullptr && !fenced->finished.empty()) {
+    Path& known = path_of(comm, path);
+    known.finished = fenced->finished;
+    known.finished_end = std::get<wire::SenderReport>(fenced->report).taken;
+    event.has_finished = true;
+  }
+  take(comm, event, &message);
 }
 
-// The event by which the path that was made comes into use.
-void Recover::join_made(Comm& comm, std::size_t path) {
-  Repair& repair = repair_of(comm, path);
-  const bool is_sender = repair.status.is_sender;
-  if (take_local(comm, path, is_sender ? PathEvent::Kind::kProbed : PathEvent::Kind::kQueuesMade) ||
-      now_ns() < repair.join_until_ns) {
+void Recover::take_made(Comm& comm, PathMade made) {
+  Path& path = path_of(comm, made.path);
+  if (!state_->engine.awaits_queues(made.path, made.generation)) {
+    if (made.resources != nullptr) comm.link().discard(std::move(made.resources));
     return;
   }
-  comm.link().discard(std::move(repair.made));
-  take_local(comm, path, PathEvent::Kind::kQueuesFailed);
+  if (made.resources == nullptr) {
+    path.offer = std::move(made.offer);
+    path.ring_key = made.ring_key;
+    return take(comm, of_path(made.path, PathEvent::Kind::kQueuesMade));
+  }
+  BL_ASSERT(path.made == nullptr, "one queue pair at a time waits to be joined");
+  path.answer = std::move(made.answer);
+  path.made = std::move(made.resources);
+  take(comm, event_at(made.path, RepairEvent::Kind::kConnected));
 }
 
-void Recover::on_state(Comm& comm, std::size_t path, Repair& repair) {
+void Recover::take_failure(Comm& comm, const PathNotMade& failure) {
+  if (failure.generation != state(comm).engine.status(failure.path).generation) return;
+  BL_INFO(kLogNet, "%s: path %d of %zu cannot be made anew yet: %s",
+          comm.name_for_log(failure.path).c_str(), failure.path + 1, comm.paths().size(),
+          failure.why.c_str());
+  path_of(comm, failure.path).last_try = failure.why;
+  take(comm, of_path(failure.path, PathEvent::Kind::kQueuesFailed));
+}
+
+// --- Ports ---
+
+// A device may retry for seconds before a completion says what the event says at once. An
+// event may be false, so the port is asked.
+void Recover::check_port(Comm& comm, std::size_t path) {
+  const Device& device = *comm.paths()[path].device;
+  if (device.context->is_gone()) lose_device(comm, path);
+  const bool is_up = comm.is_up(path);
+  const PortHistory& port = is_up ? *device.history : *own_device(comm, path).history;
+  const std::int64_t event_ns = is_up ? port.went_down_ns() : port.newest_ns();
+  if (event_ns == 0 || !can_recover(comm, path)) return;
+  if (std::exchange(path_of(comm, path).port_event_ns, event_ns) == event_ns) return;
+  if (is_up) return check_port_in_use(comm, path);
+  take(comm, ask_own_port(comm, path));
+}
+
+void Recover::check_port_in_use(Comm& comm, std::size_t path) {
+  const PathResources& resources = comm.paths()[path];
+  const OwnPortState port = query_own_port(*resources.device, resources.own);
   const std::int64_t now = now_ns();
-  repair.attempts.stop();
-  repair.repeats.stop();
-  switch (repair.status.state) {
-    case PathState::kUp: on_up(comm, path, repair, now); break;
-    case PathState::kClear:
-      // The connection manager's queue pairs are not made anew. If a device is gone, there is news
-      // when it is back.
-      if (comm.paths()[path].queues.cm) break;
-      if (!repair.is_device_gone || is_usable(comm, path)) repair.attempts.wait(now);
-      break;
-    case PathState::kFenced:
-    case PathState::kOffered:
-    case PathState::kAnswered:
-      repair.repeats.reset();
-      repair.repeats.wait(now);
-      break;
-    case PathState::kFencing:
-      if (!repair.status.is_unfenced) break;
-      repair.repeats.reset();
-      repair.repeats.wait(now);
-      break;
-    case PathState::kMaking:
-    case PathState::kProbing: break;
-  }
+  const PortReport report =
+      report_on_port(port, resources.own, *resources.device->history, now, now);
+  if (report.trouble.empty()) return;
+  if (port.is_active()) return fail_path(comm, path, report.trouble);
+  comm.stats().record(Event::kPortDown, 0, 0, static_cast<std::uint16_t>(path));
+  fail_path(comm, path, report.trouble, of_path(path, PathEvent::Kind::kPortNotWell));
 }
 
-void Recover::on_up(Comm& comm, std::size_t path, Repair& repair, std::int64_t now) {
-  repair.up_ns = now;
-  // It was only slow, or its peer was: its next silence has to be longer.
-  const bool was_wrong = std::exchange(repair.was_silent, false) &&
-                         now - repair.failed_ns < times::kFalseAlarmNs &&
-                         comm.paths()[path].device->history->newest_ns() < repair.failed_ns;
-  if (was_wrong && silence_ != nullptr) silence_->was_wrong_about(path);
-  const double seconds = static_cast<double>(now - repair.failed_ns) / 1e9;
-  const std::string stands_in =
-      is_stand_in(comm, path) ? ". This device stands in for " + label(own_device(comm, path)) : "";
-  BL_WARN("%s: path %zu of %zu is in use again after %.3f s (generation %u)%s",
-          comm.name_for_log(path).c_str(), path + 1, comm.paths().size(), seconds,
-          repair.status.generation, stands_in.c_str());
+// The link has ended already if no device is left.
+void Recover::lose_device(Comm& comm, std::size_t path) {
+  if (!comm.link().exchanges_reports()) return;
+  if (comm.link().has_ended()) {
+    // The peer has closed, and its last data may still wait for READs by the device.
+    if (comm.link().state() == Link::State::kGoodbye) (void)comm.lose_device_of(path);
+    return;
+  }
+  if (state(comm).engine.is_device_gone(path)) return;
+  const std::string cause = "its device was removed from its host, or has failed for good";
+  if (!can_recover(comm, path)) {
+    (void)on_fault(comm, Errc::kSystem, "move data",
+                   "the cause is at " + ends_of(comm, path).here + ": " + cause);
+    return;
+  }
+  fail_path(comm, path, cause, event_at(path, RepairEvent::Kind::kDeviceGone));
 }
 
 }  // namespace beeline

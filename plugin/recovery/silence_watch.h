@@ -17,7 +17,7 @@
 #include <cstdint>
 
 #include "common/check/assert.h"
-#include "plugin/recovery/times.h"
+#include "plugin/repair/times.h"
 #include "plugin/transfer/path_signs.h"
 #include "plugin/wire/limits.h"
 

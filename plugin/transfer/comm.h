@@ -165,6 +165,8 @@ class Comm : private LinkUser {
   // kNoMemory: the path is as before. Another error: the device may still take what comes, until
   // the other end is fenced.
   Status fence(std::size_t path);
+  // Only the first half of fence(), which has to follow. False: no memory.
+  bool suspend(std::size_t path);
   // Whether everything that arrived before the fence has been counted. Polls. Always false if the
   // device has refused the fence.
   bool is_fenced(std::size_t path);

@@ -24,9 +24,7 @@ Status Comm::fence(std::size_t index) {
   DataPath& path = path_at(index);
   BL_ASSERT(gate_.is_held(), "the thread that has the comm fences its paths");
   if (!keep_records()) return fail(Errc::kNoMemory, "keep records of what has to be sent again");
-  path.is_up = false;
-  stats_.fail_path(index);
-  leave_path(path);
+  if (path.is_up) leave(index);
   path.markers = 1;  // does not come if the device refuses
   path.is_read_back = false;
   if (connection_.paths[index].device->context->is_gone()) {
@@ -49,6 +47,12 @@ Status Comm::fence(std::size_t index) {
   (void)ibv_post_recv(path.qp, &receive, &refused_receive);
   path.markers = 2;  // one that was refused never comes
   return {};
+}
+
+bool Comm::suspend(std::size_t index) {
+  if (!keep_records()) return false;
+  leave(index);
+  return true;
 }
 
 void Comm::leave(std::size_t index) {

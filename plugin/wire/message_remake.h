@@ -2,7 +2,7 @@
 //
 // The messages by which both ends make a failed path anew. OFFER_PATH and ANSWER_PATH describe the
 // new queue pairs like CONNECT and ACCEPT, and PATH_NOTE says the rest. Which message follows which
-// is in plugin/recovery/path_machine.h.
+// is in plugin/repair/path_machine.h.
 //
 // `path` is the index of the path in the comm, the same at both ends, and `generation` that of the
 // new queue pair. PathOffer::number and PathAnswer::number are 0.

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "plugin/recovery/path_machine.h"
+#include "plugin/repair/path_machine.h"
 #include "plugin/transfer/path_reports.h"
 #include "tests/unit/recovery_model_steps.h"
 

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "plugin/recovery/path_machine.h"
+#include "plugin/repair/path_machine.h"
 #include "tests/unit/recovery_model.h"
 #include "tests/unit/recovery_model_world.h"
 

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "plugin/recovery/path_machine.h"
+#include "plugin/repair/path_machine.h"
 #include "plugin/transfer/path_reports.h"
 #include "plugin/wire/limits.h"
 #include "plugin/wire/reports.h"

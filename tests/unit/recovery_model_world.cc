@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "plugin/recovery/path_machine.h"
+#include "plugin/repair/path_machine.h"
 #include "plugin/transfer/path_reports.h"
 #include "tests/unit/recovery_model.h"
 

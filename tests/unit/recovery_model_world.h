@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "plugin/recovery/path_machine.h"
+#include "plugin/repair/path_machine.h"
 #include "plugin/transfer/path_reports.h"
 #include "tests/unit/recovery_model.h"
 

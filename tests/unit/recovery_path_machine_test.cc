@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The table of a path's states: every event in every state, at both ends.
-#include "plugin/recovery/path_machine.h"
+#include "plugin/repair/path_machine.h"
 
 #include <algorithm>
 #include <vector>

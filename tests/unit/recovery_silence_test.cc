@@ -2,6 +2,7 @@
 #include <array>
 #include <cstdint>
 
+#include "common/base/clock.h"
 #include "plugin/recovery/silence_watch.h"
 #include "tests/support/catch.h"
 

@@ -6,9 +6,11 @@
 
 #include <cstdint>
 
-#include "common/base/clock.h"
-
 namespace beeline::times {
+
+inline constexpr std::int64_t kNever = INT64_MAX;
+inline constexpr std::int64_t kNsPerMs = 1'000'000;
+inline constexpr std::int64_t kNsPerSec = 1'000 * kNsPerMs;
 
 // The delays of a message or an attempt that is repeated: each is twice the one before it.
 struct Delays {

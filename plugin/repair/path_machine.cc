@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plugin/recovery/path_machine.h"
+#include "plugin/repair/path_machine.h"
 
 #include "common/check/assert.h"
 
@@ -374,14 +374,14 @@ bool is_for(bool is_sender, Kind message) noexcept {
   return true;
 }
 
-bool is_before(std::uint32_t a, std::uint32_t b) noexcept {
+bool is_older(std::uint32_t a, std::uint32_t b) noexcept {
   return static_cast<std::int32_t>(a - b) < 0;
 }
 
 PathTransition next_of(const PathStatus& status, const PathEvent& event) noexcept {
   if (!event.is_message()) return when_current(status, event);
   if (!is_for(status.is_sender, event.kind)) return stay(status, {kProtocolError});
-  if (is_before(event.generation, status.generation)) {
+  if (is_older(event.generation, status.generation)) {
     // A sender that has resolved a generation and offered the next: the peer may still wait for
     // the report on the old one, because both our FENCED and our OFFER were lost.
     const bool is_asking =
@@ -400,7 +400,7 @@ PathTransition next_of(const PathStatus& status, const PathEvent& event) noexcep
 PathTransition on_event(const PathStatus& status, const PathEvent& event) noexcept {
   const PathTransition made = next_of(status, event);
   const PathState state = made.next.state;
-  BL_ASSERT(!is_before(made.next.generation, status.generation), "generations only grow");
+  BL_ASSERT(!is_older(made.next.generation, status.generation), "generations only grow");
   BL_ASSERT(state != (status.is_sender ? PathState::kAnswered : PathState::kOffered) &&
                 (status.is_sender || state != PathState::kProbing),
             "the sender offers and probes, and the receiver answers");

@@ -1,0 +1,372 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugin/repair/engine.h"
+
+#include <span>
+#include <utility>
+
+namespace beeline {
+namespace {
+
+// How many attempts a sender makes with one device: the receiver may try several in the meantime.
+constexpr std::uint32_t kTriesOfSender = 8;
+// Generations in a row that failed within kBriefLifeNs.
+constexpr std::uint32_t kMostBriefLives = 3;
+
+}  // namespace
+
+RepairEngine::RepairEngine(const Facts& facts) noexcept
+    : is_sender_(facts.is_sender), path_count_(facts.paths), give_up_ns_(facts.give_up_ns) {
+  BL_ASSERT(path_count_ - 1 < kMaxPaths, "a comm has one path at least, and not too many");
+  for (std::size_t i = 0; i < path_count_; ++i) {
+    paths_[i].facts = facts.path[i];
+    paths_[i].status.is_sender = is_sender_;
+  }
+}
+
+RepairCommands RepairEngine::on(const RepairEvent& event, const Moment& now) noexcept {
+  BL_ASSERT(event.path < path_count_, "the path is one of the comm");
+  Step step{.now = now, .commands = {}};
+  Path& path = paths_[event.path];
+  switch (event.kind) {
+    case Event::kOfPath: take_of_path(step, path, event); break;
+    case Event::kSilent:
+      path.was_silent = true;
+      take(step, path, PathEvent::Kind::kFailed);
+      break;
+    case Event::kDeviceGone:
+      path.is_device_gone = true;
+      path.is_own_gone = path.is_own_gone || !path.is_stand_in;
+      take(step, path, PathEvent::Kind::kPortNotWell);
+      break;
+    case Event::kDeviceLeft:
+      path.is_device_left = true;
+      say(step, path, Command::kAskOwnPort);
+      break;
+    case Event::kOwnPort: take_own_port(step, path, event); break;
+    case Event::kConnected:
+      path.join_until_ns = now.ns + times::kLongestJoinNs;
+      say(step, path, Command::kJoin);
+      break;
+    case Event::kJoined: take_joined(step, path, event.is_stand_in); break;
+    case Event::kJoinLater:
+      if (now.ns < path.join_until_ns) break;
+      path.join_until_ns = times::kNever;
+      say(step, path, Command::kDiscardMade);
+      take(step, path, PathEvent::Kind::kQueuesFailed);
+      break;
+    case Event::kLook: look(step, path, event.is_fenced); break;
+    case Event::kLookAtComm: look_at_comm(step); break;
+  }
+  return step.commands;
+}
+
+// --- Questions ---
+
+bool RepairEngine::is_up(const Path& path) const noexcept {
+  const PathState state = path.status.state;
+  return !path.is_suspended && (state == PathState::kUp || state == PathState::kAnswered);
+}
+bool RepairEngine::is_up(std::size_t path) const noexcept { return is_up(paths_[path]); }
+
+bool RepairEngine::may_lose(std::size_t path) const noexcept {
+  if (!paths_[path].facts.is_by_cm) return true;
+  for (std::size_t other = 0; other < path_count_; ++other) {
+    if (other != path && is_up(other)) return true;
+  }
+  return false;
+}
+
+bool RepairEngine::awaits_queues(std::size_t path, std::uint32_t generation) const noexcept {
+  const PathStatus& status = paths_[path].status;
+  return status.generation == generation &&
+         (status.state == PathState::kMaking || status.state == PathState::kProbing);
+}
+
+bool RepairEngine::has_usable_path() const noexcept {
+  return std::any_of(paths_.begin(), paths_.begin() + path_count_, [](const Path& path) {
+    return path.status.state == PathState::kUp && !path.is_suspended;
+  });
+}
+
+bool RepairEngine::is_any_port_unwell() const noexcept {
+  return std::any_of(paths_.begin(), paths_.begin() + path_count_,
+                     [](const Path& path) { return !path.status.is_port_well; });
+}
+
+// A link that flaps gets its time, and a device that is gone does not.
+bool RepairEngine::may_stand_in(const Path& path, const Moment& now) const noexcept {
+  const std::int64_t patience = path.is_own_gone ? 0 : times::kStandInAfterNs;
+  return now.has_standby && !has_usable_path() && outage_since_ns_ != 0 &&
+         now.ns - outage_since_ns_ >= patience;
+}
+
+bool RepairEngine::needs_service() const noexcept {
+  return std::any_of(paths_.begin(), paths_.begin() + path_count_, [](const Path& path) {
+    return path.status.state == PathState::kFencing || path.status.state == PathState::kFenced ||
+           path.join_until_ns != times::kNever || (path.is_device_gone && !path.is_device_left);
+  });
+}
+
+std::int64_t RepairEngine::due_ns(const Moment& now) const noexcept {
+  std::int64_t due = times::kNever;
+  for (std::size_t i = 0; i < path_count_; ++i) {
+    const Path& path = paths_[i];
+    const bool is_draining = path.status.state == PathState::kFencing &&
+                             (!path.status.is_unfenced || path.peer_fenced_ns != 0);
+    due = std::min({due, path.attempts.due_ns(), path.repeats.due_ns(), path.look_ns,
+                    path.finished_ns, path.join_until_ns,
+                    is_draining ? now.ns + times::kDrainLookEveryNs : times::kNever});
+  }
+  if (outage_since_ns_ == 0) return due;
+  due = std::min(due, outage_logged_ns_ + times::kOutageLogEveryNs);
+  if (give_up_ns_ != 0) due = std::min(due, outage_since_ns_ + give_up_ns_);
+  if (has_called_standbys_ || !now.has_standby) return due;
+  return std::min(due, std::max(outage_since_ns_ + times::kStandInAfterNs,
+                                now.ns + times::kStandInLookEveryNs));
+}
+
+bool RepairEngine::count_failure(std::size_t index, bool is_by_device,
+                                 std::int64_t now_ns) noexcept {
+  Path& path = paths_[index];
+  const bool is_brief =
+      is_by_device && path.up_ns != 0 && now_ns - path.up_ns < times::kBriefLifeNs;
+  path.brief_lives = is_brief ? path.brief_lives + 1 : 0;
+  if (path.brief_lives < kMostBriefLives) return false;
+  for (std::size_t other = 0; other < path_count_; ++other) {
+    if (other != index && is_up(other)) return false;
+  }
+  return true;
+}
+
+// --- The table ---
+
+void RepairEngine::take(Step& step, Path& path, const PathEvent& event) noexcept {
+  const PathState before = path.status.state;
+  const PathTransition made = on_event(path.status, event);
+  path.status = made.next;
+  if (made.actions.has(PathAction::kMoveToError)) begin_fence(path, step.now.ns);
+  made.actions.each([&](PathAction action) {
+    act(step, path, action, made);
+    return true;
+  });
+  if (path.status.state != before) begin_state(step, path);
+}
+
+void RepairEngine::act(Step& step, Path& path, PathAction action,
+                       const PathTransition& made) noexcept {
+  // The fence leaves the path, queue pairs stay until others take their place, the order to connect
+  // one has it probed, and kJoin was before the event.
+  const PathActions parts = {PathAction::kRetireQueues, PathAction::kProbe, PathAction::kJoin};
+  const bool is_detached = action == PathAction::kDetach;
+  if (parts.has(action) || (is_detached && made.actions.has(PathAction::kMoveToError))) return;
+  RepairCommand command = {.path = number(path),
+                           .action = action,
+                           .generation = made.message_generation,
+                           .has_peer_report = made.has_peer_report};
+  if (is_detached) path.is_suspended = false;
+  if (action == PathAction::kDestroyQueues) path.join_until_ns = times::kNever;
+  if (action == PathAction::kDestroyQueues || action == PathAction::kMakeQueues)
+    command.generation = path.status.generation;
+  if (action == PathAction::kMakeQueues) {
+    command.may_stand_in = may_stand_in(path, step.now);
+    command.turn = is_sender_ ? path.tries / kTriesOfSender : path.tries;
+    ++path.tries;
+  }
+  step.commands.add(command);
+}
+
+void RepairEngine::begin_fence(Path& path, std::int64_t now_ns) noexcept {
+  path.is_suspended = false;
+  path.failed_ns = now_ns;
+  path.peer_fenced_ns = 0;
+  path.tries = 0;
+  if (now_ns - path.up_ns <= times::kLongLifeNs) return;
+  path.attempts.reset();
+  if (path.is_stand_in) return;
+  path.well_for_ns = times::kWellForNs;
+  path.has_gone_back = false;
+}
+
+void RepairEngine::begin_state(Step& step, Path& path) noexcept {
+  path.attempts.stop();
+  path.repeats.stop();
+  switch (path.status.state) {
+    case PathState::kUp:
+      path.up_ns = step.now.ns;
+      step.commands.add({.kind = Command::kSayUp,
+                         .path = number(path),
+                         .was_silent = std::exchange(path.was_silent, false)});
+      return;
+    case PathState::kClear:
+      // If the device is gone, the path has to leave it first.
+      if (path.facts.is_by_cm || (path.is_device_gone && !path.is_device_left)) return;
+      return path.attempts.wait(step.now.ns);
+    case PathState::kFencing:
+    case PathState::kMaking:
+    case PathState::kProbing: return;
+    case PathState::kFenced:
+    case PathState::kOffered:
+    case PathState::kAnswered: break;
+  }
+  path.repeats.reset();
+  path.repeats.wait(step.now.ns);
+}
+
+void RepairEngine::take_of_path(Step& step, Path& path, const RepairEvent& event) noexcept {
+  const PathEvent::Kind kind = event.of_path.kind;
+  const std::int64_t now_ns = step.now.ns;
+  take(step, path, event.of_path);
+  if (kind == PathEvent::Kind::kFenceRefused && path.status.state == PathState::kFencing) {
+    path.repeats.reset();
+    path.repeats.wait(now_ns);
+  }
+  // The message may be a repetition.
+  if (event.has_finished && path.finished_ns == times::kNever)
+    path.finished_ns = now_ns + times::kLongestArrivalNs;
+  const bool neither_fences = kind == PathEvent::Kind::kCannotFence && path.status.is_unfenced &&
+                              event.of_path.generation == path.status.generation;
+  if (!neither_fences) return;
+  // A device that is gone takes nothing, so its end needs no fence at the other.
+  if (path.is_device_gone) {
+    if (path.peer_fenced_ns == 0) path.peer_fenced_ns = now_ns;
+  } else if (now_ns - path.failed_ns >= times::kLongestNewsNs) {  // the peer repeats it
+    say(step, path, Command::kEndNeitherFences);
+  }
+}
+
+// --- Devices ---
+
+void RepairEngine::take_own_port(Step& step, Path& path, const RepairEvent& event) noexcept {
+  const std::int64_t now_ns = step.now.ns;
+  path.is_own_gone = event.is_gone;
+  if (!is_up(path)) {
+    const bool is_usable = !(path.is_device_gone && !path.is_device_left) &&
+                           (event.is_active || may_stand_in(path, step.now));
+    take(step, path, is_usable ? PathEvent::Kind::kPortWell : PathEvent::Kind::kPortNotWell);
+    const bool is_clear = path.status.state == PathState::kClear;
+    if (is_usable && is_clear && !path.facts.is_by_cm) path.attempts.set_due(now_ns);
+  } else if (!path.is_stand_in || !event.is_active) {
+    path.own_well_ns = 0;
+  } else if (path.own_well_ns == 0) {
+    path.own_well_ns = now_ns;
+    if (path.has_gone_back)
+      path.well_for_ns = std::min(2 * path.well_for_ns, times::kLongestWellForNs);
+    path.has_gone_back = false;
+  } else if (now_ns - path.own_well_ns >= path.well_for_ns) {
+    path.has_gone_back = true;
+    leave_stand_in(step, path, Command::kOwnWorks);
+  }
+}
+
+void RepairEngine::take_joined(Step& step, Path& path, bool is_stand_in) noexcept {
+  path.join_until_ns = times::kNever;
+  path.is_device_gone = path.is_device_left = false;
+  path.is_stand_in = is_stand_in;
+  take(step, path, is_sender_ ? PathEvent::Kind::kProbed : PathEvent::Kind::kQueuesMade);
+}
+
+// A device that stands in may be far from the GPU, and has its own connections to serve, so it does
+// not carry data beside one of the comm's own. If both ends have devices that stand in, for
+// different paths, only one of them may leave: the sender is faster. Neither leaves before the own
+// device has worked for a while: its link may flap.
+void RepairEngine::look_at_stand_in(Step& step, Path& path) noexcept {
+  const std::int64_t now_ns = step.now.ns;
+  if (!path.is_stand_in || !is_up(path)) {
+    path.look_ns = times::kNever;
+    path.own_well_ns = path.beside_own_ns = 0;
+    return;
+  }
+  if (path.look_ns != times::kNever && now_ns < path.look_ns) return;
+  path.look_ns = now_ns + times::kOwnLookEveryNs;
+  const bool works_by_own =
+      std::any_of(paths_.begin(), paths_.begin() + path_count_,
+                  [this](const Path& other) { return is_up(other) && !other.is_stand_in; });
+  if (!works_by_own) {
+    path.beside_own_ns = 0;
+  } else if (path.beside_own_ns == 0) {
+    path.beside_own_ns = now_ns;
+  } else if (now_ns - path.beside_own_ns >=
+             (is_sender_ ? times::kSenderBesideOwnNs : times::kReceiverBesideOwnNs)) {
+    return leave_stand_in(step, path, Command::kBesideOwn);
+  }
+  say(step, path, Command::kAskOwnPort);
+}
+
+void RepairEngine::leave_stand_in(Step& step, const Path& path,
+                                  RepairCommand::Kind why) const noexcept {
+  for (std::size_t i = 0; i < path_count_; ++i) {
+    if (paths_[i].facts.rail == path.facts.rail && is_up(i)) say(step, paths_[i], why);
+  }
+}
+
+// --- Time ---
+
+bool RepairEngine::is_drained(Path& path, bool is_fenced, std::int64_t now_ns) const noexcept {
+  if (!path.status.is_unfenced)
+    return is_fenced || now_ns - path.failed_ns >= times::kLongestDrainNs;
+  if (path.status.has_peer_report && path.peer_fenced_ns == 0) path.peer_fenced_ns = now_ns;
+  return path.peer_fenced_ns != 0 && now_ns - path.peer_fenced_ns >= times::kLongestWayNs;
+}
+
+void RepairEngine::look(Step& step, Path& path, bool is_fenced) noexcept {
+  if (path.status.state == PathState::kFencing && is_drained(path, is_fenced, step.now.ns))
+    take(step, path, PathEvent::Kind::kDrained);
+  if (path.is_device_gone && path.status.state == PathState::kClear && !path.is_device_left)
+    say(step, path, Command::kLeaveDevice);
+  look_at_stand_in(step, path);
+  look_at_timers(step, path);
+}
+
+void RepairEngine::look_at_timers(Step& step, Path& path) noexcept {
+  const std::int64_t now_ns = step.now.ns;
+  if (now_ns >= path.finished_ns) {
+    path.finished_ns = times::kNever;
+    say(step, path, Command::kCheckFinished);
+  }
+  if (path.join_until_ns != times::kNever) say(step, path, Command::kJoin);
+  if (path.attempts.is_due(now_ns)) {
+    path.attempts.stop();
+    const bool was_well = path.status.is_port_well;
+    if (!was_well) say(step, path, Command::kAskOwnPort);
+    if (is_sender_) take(step, path, PathEvent::Kind::kTimer);
+    // A receiver whose port is well has nothing to do: the next offer is the sender's.
+    if (!was_well && path.status.state == PathState::kClear) path.attempts.wait(now_ns);
+  }
+  if (path.repeats.is_due(now_ns)) {
+    path.repeats.wait(now_ns);
+    take(step, path, PathEvent::Kind::kTimer);
+  }
+}
+
+void RepairEngine::look_at_comm(Step& step) noexcept {
+  const std::int64_t now_ns = step.now.ns;
+  if (has_usable_path()) {
+    outage_since_ns_ = 0;
+    has_called_standbys_ = false;
+    return;
+  }
+  if (outage_since_ns_ == 0) outage_since_ns_ = outage_logged_ns_ = now_ns;
+  if (is_outage_over_limit(now_ns)) {
+    give_up_ns_ = 0;
+    return step.commands.add({.kind = Command::kEndNoPath});
+  }
+  if (now_ns - outage_logged_ns_ >= times::kOutageLogEveryNs) {
+    outage_logged_ns_ = now_ns;
+    step.commands.add({.kind = Command::kSayWaiting});
+  }
+  if (!has_called_standbys_) call_standbys(step);
+}
+
+// From now on paths whose own device does not work can be made by others.
+void RepairEngine::call_standbys(Step& step) noexcept {
+  for (Path& path : std::span(paths_).first(path_count_)) {
+    const bool is_usable = path.status.state == PathState::kClear && !path.facts.is_by_cm &&
+                           !(path.is_device_gone && !path.is_device_left);
+    if (!is_usable || !may_stand_in(path, step.now)) continue;
+    has_called_standbys_ = true;
+    take(step, path, PathEvent::Kind::kPortWell);
+    if (path.status.state == PathState::kClear) path.attempts.set_due(step.now.ns);
+  }
+}
+
+}  // namespace beeline

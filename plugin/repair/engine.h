@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Decides what one end of a comm does about its paths: what follows from an event, and when to look
+// again. An engine has no clock, log or verbs and knows no other object: equal events at equal
+// times give equal commands. plugin/recovery feeds it, and carries its commands out.
+//
+// What follows for one path is in a table (path_machine.h). The engine adds the timers, what the
+// paths of a comm have to do with each other, devices that are gone or stand in, and the wait
+// without any path.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "common/check/assert.h"
+#include "plugin/repair/path_machine.h"
+#include "plugin/repair/times.h"
+
+namespace beeline {
+
+// When the next of several attempts is due. The time between them doubles.
+class BackOff {
+ public:
+  explicit constexpr BackOff(const times::Delays& delays) noexcept
+      : delays_(delays), delay_ns_(delays.first_ns) {}
+
+  bool is_due(std::int64_t now_ns) const noexcept { return now_ns >= due_ns_; }
+  std::int64_t due_ns() const noexcept { return due_ns_; }
+  void set_due(std::int64_t when_ns) noexcept { due_ns_ = when_ns; }
+  void stop() noexcept { due_ns_ = times::kNever; }
+  // The next attempt is due after the current delay.
+  void wait(std::int64_t now_ns) noexcept {
+    due_ns_ = now_ns + delay_ns_;
+    delay_ns_ = std::clamp(2 * delay_ns_, delays_.second_ns, delays_.most_ns);
+  }
+  void reset() noexcept { delay_ns_ = delays_.first_ns; }
+
+ private:
+  times::Delays delays_;
+  std::int64_t delay_ns_;
+  std::int64_t due_ns_ = times::kNever;
+};
+
+struct RepairEvent {
+  enum class Kind : std::uint8_t {
+    kOfPath,      // `of_path`
+    kSilent,      // the path is: nothing completes on it and its device says nothing
+    kDeviceGone,  // the device that the path uses
+    kDeviceLeft,  // after kLeaveDevice: nothing waits for that device any more
+    kOwnPort,     // of the path's own device: `is_active`, `is_gone`
+    kConnected,   // the new queue pair is there and reaches the peer
+    kJoined,      // after kJoin: it is in use; its device `is_stand_in` or not
+    kJoinLater,   // after kJoin: something still uses the former one
+    kLook,        // at one path; in kFencing, `is_fenced` says whether all completions are counted
+    kLookAtComm,
+  };
+
+  Kind kind = Kind::kLook;
+  std::uint8_t path = 0;
+  PathEvent of_path = {};
+  bool has_finished = false;  // a FENCED that says for which lines nothing more will come
+  bool is_fenced = false;
+  bool is_active = false;
+  bool is_gone = false;
+  bool is_stand_in = false;
+};
+
+struct RepairCommand {
+  enum class Kind : std::uint8_t {
+    kAct,            // `action`, with a message's `generation` and `has_peer_report`
+    kAskOwnPort,     // kOwnPort answers
+    kLeaveDevice,    // kDeviceLeft answers, or nothing if that is not possible now
+    kJoin,           // kJoined or kJoinLater answers
+    kDiscardMade,    // the queue pair that could not be joined
+    kCheckFinished,  // the time for the lines of has_finished is over: if one is missing, it is
+                     // lost
+    kOwnWorks,       // the path's own device works again: the path fails, and is made by it
+    kBesideOwn,      // another path works by its own device: this one, by a stand-in, fails
+    kSayUp,          // `was_silent`
+    kSayWaiting,
+    kEndNoPath,         // no path has worked for too long
+    kEndNeitherFences,  // no device moves the queue pair of a path to ERROR
+  };
+
+  Kind kind = Kind::kAct;
+  std::uint8_t path = 0;
+  PathAction action = PathAction::kDetach;
+  std::uint32_t generation = 0;
+  bool has_peer_report = false;
+  bool was_silent = false;
+  bool may_stand_in = false;  // of kMakeQueues: other devices than the path's own
+  std::uint32_t turn = 0;     // the same: where in the list of devices to begin
+
+  bool operator==(const RepairCommand&) const = default;
+};
+
+class RepairCommands {
+ public:
+  void add(const RepairCommand& command) noexcept {
+    BL_ASSERT(count_ < commands_.size(), "an event causes few commands");
+    commands_[count_++] = command;
+  }
+  const RepairCommand* begin() const noexcept { return commands_.data(); }
+  const RepairCommand* end() const noexcept { return commands_.data() + count_; }
+
+ private:
+  std::array<RepairCommand, 16> commands_{};
+  std::size_t count_ = 0;
+};
+
+class RepairEngine {
+ public:
+  static constexpr std::size_t kMaxPaths = 8;
+
+  struct PathFacts {
+    std::uint8_t rail = 0;  // paths of one rail use the same device
+    bool is_by_cm = false;  // connected by the connection manager: not made anew
+  };
+  struct Facts {
+    bool is_sender = false;
+    std::int64_t give_up_ns = 0;  // how long the comm may have no path that works; 0: for ever
+    std::size_t paths = 0;
+    std::array<PathFacts, kMaxPaths> path = {};
+  };
+  // When an event happens, and what may have changed since the last one.
+  struct Moment {
+    std::int64_t ns = 0;
+    bool has_standby = false;  // another device of this host may stand in
+  };
+
+  explicit RepairEngine(const Facts& facts) noexcept;
+
+  RepairCommands on(const RepairEvent& event, const Moment& now) noexcept;
+  // A path that is up has failed while another event's commands are carried out. It carries nothing
+  // any more; its own event follows.
+  void suspend(std::size_t path) noexcept { paths_[path].is_suspended = true; }
+  // A generation of the path has failed, by this end's device or not. True: so would the next.
+  bool count_failure(std::size_t path, bool is_by_device, std::int64_t now_ns) noexcept;
+
+  const PathStatus& status(std::size_t path) const noexcept { return paths_[path].status; }
+  // The path carries data, or a receiver's data counts.
+  bool is_up(std::size_t path) const noexcept;
+  // Whether the comm can go on without the path for a while.
+  bool may_lose(std::size_t path) const noexcept;
+  // Whether a result of this generation is still wanted.
+  bool awaits_queues(std::size_t path, std::uint32_t generation) const noexcept;
+  // The device that the path uses, or has used last.
+  bool is_device_gone(std::size_t path) const noexcept { return paths_[path].is_device_gone; }
+  std::int64_t failed_ns(std::size_t path) const noexcept { return paths_[path].failed_ns; }
+  std::uint32_t tries(std::size_t path) const noexcept { return paths_[path].tries; }
+  bool is_any_port_unwell() const noexcept;
+  std::int64_t outage_ns(std::int64_t now_ns) const noexcept { return now_ns - outage_since_ns_; }
+
+  // Whether the comm's calls have to go on looking.
+  bool needs_service() const noexcept;
+  std::int64_t due_ns(const Moment& now) const noexcept;
+
+ private:
+  using Command = RepairCommand::Kind;
+  using Event = RepairEvent::Kind;
+  struct Path {
+    PathFacts facts;
+    PathStatus status;
+    bool is_suspended = false;
+    bool was_silent = false;
+    bool is_stand_in = false;     // the device in use is not the path's own
+    bool is_device_gone = false;  // the one in use; another one is needed to make the path anew
+    bool is_device_left = false;
+    bool is_own_gone = false;
+    bool has_gone_back = false;     // to the own device, after another one stood in
+    std::uint32_t tries = 0;        // to make the path anew, since it failed
+    std::uint32_t brief_lives = 0;  // generations in a row that failed soon, by this end's device
+    std::int64_t failed_ns = 0;
+    std::int64_t up_ns = 0;           // when the path was last made anew; 0: never
+    std::int64_t peer_fenced_ns = 0;  // if this end's device refuses: since when the peer is known
+                                      // to have fenced. 0: it is not
+    std::int64_t own_well_ns = 0;     // while a device stands in: since when the own one is well
+    std::int64_t beside_own_ns = 0;   // likewise: since when another path works by its own device
+    std::int64_t well_for_ns = times::kWellForNs;  // how long it has to be before it is used again
+    std::int64_t look_ns = times::kNever;          // when to ask again whether it is
+    std::int64_t finished_ns = times::kNever;      // when kCheckFinished is due
+    std::int64_t join_until_ns = times::kNever;    // while a new queue pair waits to be joined
+    BackOff attempts{times::kAttempts};  // in kClear: the sender offers a new generation, and both
+                                         // look at a port that was not well
+    BackOff repeats{times::kRepeats};    // the last message, in a state that waits for the peer
+  };
+  // One event that is being handled.
+  struct Step {
+    const Moment& now;
+    RepairCommands commands;
+  };
+
+  std::uint8_t number(const Path& path) const noexcept {
+    return static_cast<std::uint8_t>(&path - paths_.data());
+  }
+  void say(Step& step, const Path& path, RepairCommand::Kind kind) const noexcept {
+    step.commands.add({.kind = kind, .path = number(path)});
+  }
+  void take(Step& step, Path& path, const PathEvent& event) noexcept;
+  void take(Step& step, Path& path, PathEvent::Kind kind) noexcept {
+    take(step, path, PathEvent{.kind = kind});
+  }
+  void act(Step& step, Path& path, PathAction action, const PathTransition& made) noexcept;
+  void begin_fence(Path& path, std::int64_t now_ns) noexcept;
+  void begin_state(Step& step, Path& path) noexcept;
+  void take_of_path(Step& step, Path& path, const RepairEvent& event) noexcept;
+  void take_own_port(Step& step, Path& path, const RepairEvent& event) noexcept;
+  void take_joined(Step& step, Path& path, bool is_stand_in) noexcept;
+  void look(Step& step, Path& path, bool is_fenced) noexcept;
+  void look_at_timers(Step& step, Path& path) noexcept;
+  void look_at_stand_in(Step& step, Path& path) noexcept;
+  void leave_stand_in(Step& step, const Path& path, RepairCommand::Kind why) const noexcept;
+  void look_at_comm(Step& step) noexcept;
+  void call_standbys(Step& step) noexcept;
+
+  bool is_up(const Path& path) const noexcept;
+  bool has_usable_path() const noexcept;
+  bool is_drained(Path& path, bool is_fenced, std::int64_t now_ns) const noexcept;
+  bool may_stand_in(const Path& path, const Moment& now) const noexcept;
+  bool is_outage_over_limit(std::int64_t now_ns) const noexcept {
+    return give_up_ns_ != 0 && now_ns - outage_since_ns_ >= give_up_ns_;
+  }
+
+  const bool is_sender_;
+  const std::size_t path_count_;
+  std::int64_t give_up_ns_;           // 0 once it was reached
+  std::int64_t outage_since_ns_ = 0;  // 0: some path works
+  std::int64_t outage_logged_ns_ = 0;
+  bool has_called_standbys_ = false;  // in this outage
+  std::array<Path, kMaxPaths> paths_{};
+};
+
+}  // namespace beeline

@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugin/repair/engine.h"
+
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "tests/support/catch.h"
+
+namespace beeline {
+namespace {
+
+using Command = RepairCommand::Kind;
+using Event = RepairEvent::Kind;
+using Path = PathEvent::Kind;
+
+constexpr std::int64_t kMs = times::kNsPerMs;
+constexpr std::int64_t kSec = times::kNsPerSec;
+
+// An engine at a time that the test moves.
+struct TimedEngine {
+  explicit TimedEngine(const RepairEngine::Facts& facts) : engine(facts) {}
+
+  std::vector<RepairCommand> take(RepairEvent event) {
+    std::vector<RepairCommand> commands;
+    for (const RepairCommand& command : engine.on(event, now)) commands.push_back(command);
+    return commands;
+  }
+  std::vector<RepairCommand> take(Path kind, std::uint8_t path = 0, std::uint32_t generation = 0) {
+    RepairEvent event = {.kind = Event::kOfPath, .path = path};
+    event.of_path = {.kind = kind, .generation = generation};
+    return take(event);
+  }
+  std::vector<RepairCommand> take(Event kind, std::uint8_t path = 0) {
+    return take(RepairEvent{.kind = kind, .path = path});
+  }
+  std::vector<RepairCommand> look(bool is_fenced = false) {
+    return take(RepairEvent{.kind = Event::kLook, .is_fenced = is_fenced});
+  }
+  std::vector<RepairCommand> own_port(bool is_active) {
+    return take(RepairEvent{.kind = Event::kOwnPort, .is_active = is_active});
+  }
+  // From kUp to kClear. A sender makes the first attempt at once, which fails.
+  void lose_path() {
+    (void)take(Path::kFailed, 0, engine.status(0).generation);
+    (void)take(Path::kFenced, 0, engine.status(0).generation);
+    (void)look(true);
+    (void)take(Path::kQueuesFailed);
+    REQUIRE(engine.status(0).state == PathState::kClear);
+  }
+  // A sender's path, from kMaking to kUp.
+  void make_path(bool is_stand_in) {
+    REQUIRE(engine.status(0).state == PathState::kMaking);
+    const std::uint32_t generation = engine.status(0).generation;
+    (void)take(Path::kQueuesMade);
+    (void)take(Path::kAnswer, 0, generation);
+    (void)take(Event::kConnected);
+    (void)take(RepairEvent{.kind = Event::kJoined, .is_stand_in = is_stand_in});
+    REQUIRE(engine.status(0).state == PathState::kUp);
+  }
+
+  RepairEngine engine;
+  RepairEngine::Moment now = {.ns = 1000 * kSec};
+};
+
+RepairEngine::Facts one_path(bool is_sender, std::int64_t give_up_ns = 0) {
+  return {.is_sender = is_sender, .give_up_ns = give_up_ns, .paths = 1};
+}
+
+bool has(const std::vector<RepairCommand>& commands, Command kind) {
+  return std::ranges::any_of(commands, [kind](const auto& one) { return one.kind == kind; });
+}
+const RepairCommand* find(const std::vector<RepairCommand>& commands, PathAction action) {
+  const auto found = std::ranges::find_if(commands, [action](const RepairCommand& one) {
+    return one.kind == Command::kAct && one.action == action;
+  });
+  return found == commands.end() ? nullptr : &*found;
+}
+
+TEST_CASE("engine: a comm that waits says so once a minute, and not when a path works again") {
+  TimedEngine end(one_path(true));
+  end.lose_path();
+  const std::int64_t begin = end.now.ns;
+  const auto says = [&](std::int64_t at_ns) {
+    end.now.ns = begin + at_ns;
+    return has(end.take(Event::kLookAtComm), Command::kSayWaiting);
+  };
+  CHECK(!says(0));
+  CHECK(end.engine.due_ns(end.now) <= begin + 60 * kSec);
+  CHECK(!says(60 * kSec - 1));
+  CHECK(says(60 * kSec));
+  CHECK(!says(60 * kSec + 1));
+  CHECK(says(120 * kSec));
+  CHECK(end.engine.outage_ns(end.now.ns) == 120 * kSec);
+  (void)end.look();  // it is time for an attempt
+  end.make_path(false);
+  CHECK(!says(180 * kSec));
+  end.lose_path();
+  CHECK(!says(180 * kSec));  // another one begins
+  CHECK(says(240 * kSec));
+}
+
+TEST_CASE("engine: a comm waits for as long as BEELINE_GIVE_UP_AFTER says, and for ever without") {
+  TimedEngine limited(one_path(true, 5 * kSec));
+  TimedEngine unlimited(one_path(true));
+  const auto ends = [](TimedEngine& end, std::int64_t after_ns) {
+    end.now.ns += after_ns;
+    return has(end.take(Event::kLookAtComm), Command::kEndNoPath);
+  };
+  limited.lose_path();
+  unlimited.lose_path();
+  CHECK(!ends(limited, 0));
+  CHECK(!ends(unlimited, 0));
+  CHECK(!ends(limited, 5 * kSec - 1));
+  CHECK(ends(limited, 1));
+  CHECK(!ends(limited, kSec));  // it is said once
+  CHECK(!ends(unlimited, 60'000 * kSec));
+}
+
+TEST_CASE("engine: a sender offers at once, and then ever less often") {
+  TimedEngine end(one_path(true));
+  (void)end.take(Path::kFailed);
+  (void)end.take(Path::kFenced);
+  CHECK(find(end.look(true), PathAction::kMakeQueues) != nullptr);
+  std::vector<std::int64_t> waited_ms;
+  for (int i = 0; i < 8; ++i) {
+    (void)end.take(Path::kQueuesFailed);
+    const std::int64_t since = end.now.ns;
+    while (find(end.look(), PathAction::kMakeQueues) == nullptr) {
+      end.now.ns = std::max(end.now.ns + 1, end.engine.due_ns(end.now));
+    }
+    waited_ms.push_back((end.now.ns - since) / kMs);
+  }
+  CHECK(waited_ms == std::vector<std::int64_t>{100, 200, 400, 800, 1600, 3200, 5000, 5000});
+}
+
+TEST_CASE("engine: a path goes back to its own device once that has been well for a while") {
+  TimedEngine end(one_path(true));
+  end.now.has_standby = true;
+  end.lose_path();
+  (void)end.own_port(false);
+  (void)end.take(Event::kLookAtComm);
+  end.now.ns += kSec;
+  const auto called = end.take(Event::kLookAtComm);
+  const RepairCommand* const make = find(called, PathAction::kMakeQueues);
+  REQUIRE(make != nullptr);
+  CHECK(make->may_stand_in);
+  end.make_path(true);
+
+  const auto well_for = [&] {  // until it goes back
+    CHECK(has(end.look(), Command::kAskOwnPort));
+    (void)end.own_port(true);
+    const std::int64_t since = end.now.ns;
+    std::vector<RepairCommand> commands;
+    do {
+      end.now.ns += kSec;
+      CHECK(has(end.look(), Command::kAskOwnPort));
+      commands = end.own_port(true);
+    } while (!has(commands, Command::kOwnWorks));
+    return (end.now.ns - since) / kSec;
+  };
+  CHECK(well_for() == 5);
+  // The own device does not reach the peer: the next time has to be longer.
+  end.lose_path();
+  (void)end.own_port(true);
+  end.now.ns += 100 * kMs;
+  (void)end.look();
+  end.make_path(true);
+  CHECK(well_for() == 10);
+}
+
+TEST_CASE("engine: if the devices of neither end can be fenced, the comm ends") {
+  TimedEngine end(one_path(false));
+  (void)end.take(Path::kFailed);
+  CHECK(find(end.take(Path::kFenceRefused), PathAction::kSendCannotFence) != nullptr);
+  CHECK(!has(end.take(Path::kCannotFence), Command::kEndNeitherFences));  // a removal may be coming
+  SECTION("for good") {
+    end.now.ns += kSec;
+    CHECK(has(end.take(Path::kCannotFence), Command::kEndNeitherFences));
+  }
+  SECTION("a device that is gone needs no fence") {
+    (void)end.take(Event::kDeviceGone);
+    end.now.ns += kSec;
+    CHECK(!has(end.take(Path::kCannotFence), Command::kEndNeitherFences));
+    CHECK(find(end.look(), PathAction::kTakeReport) == nullptr);
+    end.now.ns += 200 * kMs;
+    CHECK(find(end.look(), PathAction::kTakeReport) != nullptr);
+  }
+}
+
+TEST_CASE("engine: a queue pair that cannot be joined is given up after a second") {
+  TimedEngine end(one_path(true));
+  end.lose_path();
+  end.now.ns += 100 * kMs;
+  (void)end.look();
+  (void)end.take(Path::kQueuesMade);
+  (void)end.take(Path::kAnswer, 0, 2);
+  CHECK(has(end.take(Event::kConnected), Command::kJoin));
+  CHECK(end.take(Event::kJoinLater).empty());
+  CHECK(end.engine.needs_service());
+  CHECK(has(end.look(), Command::kJoin));
+  end.now.ns += kSec;
+  CHECK(has(end.take(Event::kJoinLater), Command::kDiscardMade));
+  CHECK(end.engine.status(0).state == PathState::kClear);
+}
+
+TEST_CASE("engine: a path that is suspended carries nothing until its failure is handled") {
+  RepairEngine::Facts facts = {.is_sender = true, .paths = 2};
+  facts.path[1].is_by_cm = true;
+  TimedEngine end(facts);
+  CHECK(end.engine.may_lose(1));
+  end.engine.suspend(0);
+  CHECK(!end.engine.is_up(0));
+  CHECK(!end.engine.may_lose(1));  // the only one left, and it would not be made anew
+  (void)end.take(Path::kFailed);
+  CHECK(end.engine.status(0).state == PathState::kFencing);
+}
+
+// --- Equal events at equal times give equal commands ---
+
+RepairEvent any_event(std::mt19937& random, std::size_t paths) {
+  const auto below = [&](std::uint32_t limit) {
+    return static_cast<std::uint32_t>(random() % limit);
+  };
+  RepairEvent event = {.kind = static_cast<Event>(below(10)),
+                       .path = static_cast<std::uint8_t>(below(static_cast<std::uint32_t>(paths))),
+                       .of_path = {.kind = static_cast<Path>(below(PathEvent::kKinds)),
+                                   .generation = below(4),
+                                   .peer_has_report = below(2) == 1}};
+  event.has_finished = below(8) == 0;
+  event.is_fenced = below(2) == 1;
+  event.is_active = below(2) == 1;
+  event.is_gone = below(4) == 0;
+  event.is_stand_in = below(2) == 1;
+  return event;
+}
+
+// A schedule of random events, one at a time.
+class Schedule {
+ public:
+  Schedule(std::uint32_t seed, const RepairEngine::Facts& facts)
+      : random_(seed), paths_(facts.paths), end_(facts) {}
+
+  void step() {
+    end_.now.ns += static_cast<std::int64_t>(random_() % 400) * kMs;
+    end_.now.has_standby = random_() % 2 == 0;
+    const RepairEvent event = any_event(random_, paths_);
+    for (const RepairCommand& command : end_.take(event)) said_.push_back(command);
+    due_.push_back(end_.engine.due_ns(end_.now));
+  }
+  bool operator==(const Schedule& other) const {
+    return said_ == other.said_ && due_ == other.due_;
+  }
+  std::size_t commands() const { return said_.size(); }
+
+ private:
+  std::mt19937 random_;
+  std::size_t paths_;
+  TimedEngine end_;
+  std::vector<RepairCommand> said_;
+  std::vector<std::int64_t> due_;
+};
+
+TEST_CASE("engine: what it says depends on its events and their times alone") {
+  const std::uint32_t seed = GENERATE(range(1U, 51U));
+  const RepairEngine::Facts facts = {
+      .is_sender = seed % 2 == 0, .give_up_ns = 20 * kSec, .paths = 1 + seed % 8};
+  Schedule alone(seed, facts);
+  for (int i = 0; i < 500; ++i) alone.step();
+  Schedule again(seed, facts);
+  Schedule between(seed + 1000, {.is_sender = seed % 2 == 1, .paths = 3});
+  for (int i = 0; i < 500; ++i) {
+    again.step();
+    between.step();
+  }
+  CHECK(alone == again);
+  CHECK(alone.commands() > 100);
+  CHECK(!(alone == between));
+}
+
+}  // namespace
+}  // namespace beeline
