@@ -2,7 +2,9 @@
 //
 // Flushes of a comm with several rails: only the rails that have carried the data READ it back.
 #include <algorithm>
+#include <array>
 #include <iterator>
+#include <optional>
 #include <vector>
 
 #include "tests/component/flush_rig.h"
@@ -167,6 +169,37 @@ TEST_CASE("flush by rail: a rail whose device is gone is not waited for", "[comp
   rig.carry(0, memories[0]);  // had arrived before the device was lost
   flush_and_finish(rig, {memories[0].target()});
   CHECK(rig.take_reads() == Reads{0, 0});
+}
+
+// The memory has a new key when the rail comes back, by which a flush reads that was planned
+// before.
+TEST_CASE("flush by rail: a flush that waits reads by the key that the rail has at last",
+          "[component][transfer]") {
+  FlushRig rig({.rails = 1});
+  FlushedMemory memory = rig.memory(0b1);
+  const Device& device = rig.comm().own_device(0);
+  const CqPtr cq = make_cq(device.context->raw(), 4);
+  const auto domain = device.context->pd();
+  BL_MUST(domain);
+  const auto loopback =
+      Loopback::make(device, {.pd = *domain, .cq = cq.get(), .depth = Flusher::kDepth});
+  BL_MUST(loopback);
+  const auto address = reinterpret_cast<std::uint64_t>(memory.at());
+  const std::uint32_t key = memory.handle().rkeys[0];
+  Flusher flusher(1, memory.at(8));
+  flusher.add_rail(0, &*loopback, memory.handle().lkeys[0]);
+  std::array<std::uint32_t, wire::kMaxRails> former_keys{};
+  former_keys[0] = ~key;
+  const Flusher::Target target = {.address = address, .rkeys = &former_keys, .rails = 0b1};
+  flusher.plan(0, {&target, 1});
+  flusher.delay(0);
+  flusher.leave_rail(0, [](std::uint16_t) {});
+  flusher.return_rail(0, [&](std::uint64_t of) {
+    CHECK(of == address);
+    return std::optional(key);
+  });
+  CHECK(flusher.start(0) == 1);
+  CHECK(poll_one(cq.get()).status == IBV_WC_SUCCESS);
 }
 
 // A device's writes to GPU memory may arrive later than the completions that it writes to host
