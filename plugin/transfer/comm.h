@@ -28,6 +28,7 @@
 #include "plugin/stats/stats_page.h"
 #include "plugin/transfer/comm_gate.h"
 #include "plugin/transfer/completions.h"
+#include "plugin/transfer/credit_reader.h"
 #include "plugin/transfer/data_path.h"
 #include "plugin/transfer/path_events.h"
 #include "plugin/transfer/path_signs.h"
@@ -262,7 +263,6 @@ class Comm : private LinkUser {
   bool is_moved_by(const DataPath& path, const PathResources& made) const noexcept {
     return made.device != connection_.paths[path.index].device;
   }
-  void set_has_several_paths() noexcept { gate_.set_has_several_paths(); }
 
   // Whether isend or irecv may begin although the comm is alarmed.
   BL_SLOW Errc may_begin(const char* call, bool* may);
@@ -273,18 +273,10 @@ class Comm : private LinkUser {
   // last one with the first members of the derived class.
   CommGate gate_;
   FreeRequests free_requests_;
-  // The sender's: the place of the next line, and the order word that it is expected to have. In
-  // two cases the word lacks the notice bit, so that no line equals it and look_for_credit() leaves
-  // the message to isend(): unless is_fast_, where all other fields are right, and while lines are
-  // matched by tag, where only the number is. Both are here, and not in SendComm, so that an isend
-  // of a receiver finds such a line, too. Atomic, since an isend without credit reads them even
-  // while the control thread has the comm.
-  static constexpr wire::CreditLine kNoLine = {};
-  std::atomic<const wire::CreditLine*> awaited_ = &kNoLine;
-  std::atomic<std::uint64_t> awaited_order_ = wire::kOneNotice;
+  CreditCursor cursor_;  // the sender's; here, so that an isend of a receiver finds no line
   StatsSlot stats_;
-  static_assert(sizeof(void*) + sizeof gate_ + sizeof free_requests_ + sizeof awaited_ +
-                    sizeof awaited_order_ + sizeof stats_ ==
+  static_assert(sizeof(void*) + sizeof gate_ + sizeof free_requests_ + sizeof cursor_ +
+                    sizeof stats_ ==
                 kCacheLine);
 
  private:
@@ -331,9 +323,8 @@ class Comm : private LinkUser {
 };
 
 BL_INLINED Comm::Credit Comm::look_for_credit() const noexcept {
-  const std::uint64_t awaited = awaited_order_.load(std::memory_order_relaxed);
-  const wire::CreditLine& line = *awaited_.load(std::memory_order_relaxed);
-  const std::uint64_t order = wire::order_in(line);
+  const std::uint64_t awaited = cursor_.order();
+  const std::uint64_t order = wire::order_in(cursor_.line());
   if (order == awaited) [[likely]]
     return {Credit::kHasCome, awaited};
   const bool has_come = wire::number_of(order ^ awaited) == 0;

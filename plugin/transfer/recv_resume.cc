@@ -57,7 +57,7 @@ bool RecvComm::keep_records() {
   if (several_ == nullptr) return false;
   several_->carried.fill(bit_of_rail(only_path().rail));
   fast_limit_ = 0;
-  set_has_several_paths();
+  gate_.set_has_several_paths();
   return true;
 }
 

@@ -41,6 +41,9 @@ SendComm::SendComm(std::unique_ptr<Connection> connection, const CommOptions& op
     : Comm(std::move(connection), kSendDepth, options, std::move(stats), events),
       ring_(connection_.memory.at<wire::CreditLine>()),
       notices_(connection_.memory.at<wire::Notice>(kNoticesAt)),
+      credits_(cursor_, ring_, rails(),
+               !has_several_paths() && rails() == wire::Rails::kFew && path_at(0).rail == 0 &&
+                   path_at(0).peer_rail == 0),
       requests_(*this, free_requests_) {
   for (DataPath& path : data_paths()) {
     path.most_immediate =
@@ -53,11 +56,7 @@ SendComm::SendComm(std::unique_ptr<Connection> connection, const CommOptions& op
     several_ =
         std::construct_at(reinterpret_cast<SeveralPaths*>(place), paths(), options.split_on_qps);
   }
-  const DataPath& first = path_at(0);
-  is_fast_ = !has_several_paths() && rails() == wire::Rails::kFew && first.rail == 0 &&
-             first.peer_rail == 0;
-  most_fast_ = static_cast<std::uint64_t>(std::max<std::int64_t>(first.most_immediate, 0));
-  await_in_order(wire::order_of(1, 0, 1, 0));
+  most_fast_ = static_cast<std::uint64_t>(std::max<std::int64_t>(path_at(0).most_immediate, 0));
 }
 
 void SendComm::close() noexcept {
@@ -95,7 +94,7 @@ bool SendComm::waits_below(std::uint32_t) const noexcept { return false; }  // s
 
 // The first line whose send has not completed. A line that is taken has a request until then.
 std::uint32_t SendComm::settled() noexcept {
-  std::uint32_t first = wire::number_of(awaited_order()) - 1;
+  std::uint32_t first = credits_.next();
   for (const Request& request : requests_) {
     if (request.count == 0 || request.missing == 0) continue;
     if (wire::is_before(request.line, first)) first = request.line;

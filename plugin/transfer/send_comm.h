@@ -7,10 +7,10 @@
 // doorbell; later one completion. An isend without credit reads one word of the ring.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "common/base/hot.h"
@@ -93,30 +93,7 @@ class SendComm : public Comm {
     return wire::kMaxLines + (paths > 1 ? SplitMessages::kMost * wire::kMaxRails : 0);
   }
 
-  // An irecv whose lines are matched by tag, because its sends do not come in its order.
-  struct Group {
-    std::uint32_t first = 0;  // position of its first line
-    std::uint8_t count = 0;   // 0: there is no group, lines are taken in order
-    std::uint8_t next = 0;    // the first line that is not taken
-    std::uint8_t read = 0;    // lines read so far; those from `next` on are in `lines`
-    std::uint8_t taken = 0;   // a bit for each line beyond `next`
-    std::uint8_t epoch = 0;
-    std::array<wire::LineFacts, wire::kMaxReceives> lines;
-  };
-
   // --- The fast functions: send_post.h ---
-  std::uint64_t awaited_order() const noexcept {
-    return awaited_order_.load(std::memory_order_relaxed);
-  }
-  void set_awaited_order(std::uint64_t order) noexcept {
-    awaited_order_.store(order, std::memory_order_relaxed);
-  }
-  const wire::CreditLine* awaited_line() const noexcept {
-    return awaited_.load(std::memory_order_relaxed);
-  }
-  void set_awaited_line(std::uint32_t position) noexcept {
-    awaited_.store(&ring_[position % wire::kMaxLines], std::memory_order_relaxed);
-  }
   Request* leave_unprepared() noexcept {
     gate_.leave();
     return nullptr;
@@ -144,19 +121,7 @@ class SendComm : public Comm {
   BL_SLOW Errc isend_slow(const void* data, std::size_t size, int tag, const MemoryHandle& memory,
                           void** made);
   Errc isend_slow_entered(int tag, const MemoryHandle& memory, void** made);
-  bool is_next(const wire::LineFacts& line) const noexcept;
-  void open_group(const wire::LineFacts& line) noexcept;
-  void await(std::uint64_t order) noexcept;
-  void await_in_order(std::uint64_t order) noexcept;
-  void await_by_tag() noexcept;
-  bool read_whole(std::uint32_t position, wire::LineFacts& line);
-  bool is_unneeded() const noexcept;
   Errc skip_unneeded(void** made);
-  Errc isend_by_tag(int tag, const MemoryHandle& memory, void** made);
-  const wire::LineFacts* match(int tag);
-  bool read_line(std::uint32_t index, wire::LineFacts& line);
-  void take(const wire::LineFacts& line, std::uint32_t size) noexcept;
-  void take_by_tag(std::uint8_t index) noexcept;
   Errc post(const wire::LineFacts& line, const MemoryHandle& memory, void** made);
   Errc post_on(DataPath& path, const wire::LineFacts& line, const MemoryHandle& memory,
                void** made);
@@ -165,9 +130,9 @@ class SendComm : public Comm {
   int post_data_and_notice(DataPath& path, const Request& request, const wire::LineFacts& line);
   wire::Notice notice_of(const DataPath& path, const Request& request,
                          wire::ChunkMask which) const noexcept;
-  // The key of the receive buffer for this path.
-  std::uint32_t rkey_for(const DataPath& path, std::uint32_t position) const noexcept;
-  bool has_key_for(const DataPath& path, std::uint32_t position) const noexcept;
+  // The key of the receive buffer for this path. None: the path cannot carry the message.
+  std::optional<std::uint32_t> rkey_for(const DataPath& path,
+                                        std::uint32_t position) const noexcept;
   BL_SLOW Errc withdraw(DataPath& path, Request& request, int rc);
   void report_cut(std::uint32_t size, int tag, std::uint32_t kept);
   bool make_room(const DataPath& path, std::uint32_t wrs);
@@ -233,12 +198,10 @@ class SendComm : public Comm {
   PreparedSend alone_;       // that is posted at once
   void** made_ = nullptr;    // where begin_isend() has put the request
   wire::Notice* notices_;    // see notice_places()
-  bool is_fast_;             // begin_isend() reads all that it needs of a line
   bool is_cut_reported_ = false;
-  std::int64_t torn_since_ns_ = 0;  // when the next line was first seen incomplete; 0: it is not
   HeldSends held_;                  // only with one path, which has not failed
   ibv_send_wr* refused_ = nullptr;  // an output of ibv_post_send; nobody reads it
-  Group group_;
+  CreditReader credits_;
   SeveralPaths* several_ = nullptr;        // null: there is one path, which has not failed
   std::unique_ptr<SeveralPaths> records_;  // unless several_ is in Connection::extra
   std::unique_ptr<LateKeys> late_keys_;    // null unless a rail of the receiver has moved

@@ -37,9 +37,9 @@ BL_INLINED Request* SendComm::prepare_for(std::uint64_t awaited, PreparedSend& s
     return nullptr;
   gate_.enter();
   // Until then, the control thread may have had the comm.
-  if (gate_.is_alarmed() || awaited != awaited_order()) [[unlikely]]
+  if (gate_.is_alarmed() || awaited != cursor_.order()) [[unlikely]]
     return leave_unprepared();
-  const wire::CreditLine& line = *awaited_line();
+  const wire::CreditLine& line = cursor_.line();
   wire::LineWords words;
   words[wire::kOrderWord] = awaited;
   DataPath& path = only_path();
@@ -82,22 +82,21 @@ BL_INLINED SendComm::Begun SendComm::hold_grouped(const void* data, std::size_t 
                                                   const MemoryHandle* memory,
                                                   void** made) noexcept {
   PreparedSend& send = held_.next();
-  Request* const request = prepare_for(awaited_order(), send, data, size, tag, memory, made);
+  Request* const request = prepare_for(cursor_.order(), send, data, size, tag, memory, made);
   if (request == nullptr) [[unlikely]]
     return Begun::kSlow;
   held_.hold(*request);
   take_prepared(only_path(), static_cast<std::uint32_t>(size));
-  const bool is_last = wire::index_of(awaited_order()) == 0;
+  const bool is_last = wire::index_of(cursor_.order()) == 0;
   return is_last || held_.full() ? Begun::kGroup : Begun::kHeld;
 }
 
 BL_INLINED void SendComm::take_prepared(DataPath& path, std::uint32_t size) noexcept {
   --path.send_free;
   watch_.moved();
-  const std::uint64_t order = awaited_order();
+  const std::uint64_t order = cursor_.order();
   stats_.add_message(wire::number_of(order) - 1, size);
-  set_awaited_line(wire::number_of(order));
-  set_awaited_order(wire::order_after(order));
+  cursor_.await_after(ring_, order);
 }
 
 BL_INLINED void SendComm::describe(PreparedSend& send, const DataPath& path, const void* data,

@@ -23,9 +23,8 @@ bool SendComm::keep_records() {
   records_.reset(new (std::nothrow) SeveralPaths(paths(), false));
   several_ = records_.get();
   if (several_ == nullptr) return false;
-  is_fast_ = false;
-  set_awaited_order(awaited_order() & ~wire::kOneNotice);
-  set_has_several_paths();
+  credits_.set_slow();
+  gate_.set_has_several_paths();
   return true;
 }
 
@@ -44,10 +43,8 @@ void SendComm::take_line_keys(std::size_t path, const std::optional<wire::LineKe
 }
 
 wire::SenderReport SendComm::take_report() const noexcept {
-  return take_sender_report(wire::number_of(awaited_order()) - 1, [this](std::uint32_t position) {
-    wire::LineFacts line;
-    return wire::read_line(ring_[position % wire::kMaxLines], position, rails(), line);
-  });
+  return take_sender_report(credits_.next(),
+                            [this](std::uint32_t position) { return credits_.has_come(position); });
 }
 
 wire::LineSet SendComm::resume(std::size_t index, const wire::ReceiverReport& report) {
@@ -69,7 +66,7 @@ wire::LineSet SendComm::resume(std::size_t index, const wire::ReceiverReport& re
 // Looks at the last kMaxLines lines before `next`, and returns those that isend has taken in order
 // and whose messages have completed.
 wire::LineSet SendComm::finished_before(std::uint32_t next) noexcept {
-  const std::uint32_t taken = wire::number_of(awaited_order()) - 1;
+  const std::uint32_t taken = credits_.next();
   wire::LineSet finished;
   for (std::uint32_t i = 1; i <= wire::kMaxLines; ++i) {
     if (wire::is_before(next - i, taken)) finished.add(next - i);

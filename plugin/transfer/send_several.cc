@@ -86,7 +86,7 @@ PathMask SendComm::paths_that(Is&& is) noexcept {
 PathMask SendComm::usable_paths(std::uint32_t position, const MemoryHandle& memory) noexcept {
   PathMask usable = 0;
   for (const DataPath& path : data_paths()) {
-    const bool has_keys = (memory.rails >> path.rail & 1) != 0 && has_key_for(path, position);
+    const bool has_keys = (memory.rails >> path.rail & 1) != 0 && rkey_for(path, position);
     if (!has_keys || path.is_lost) continue;
     usable = static_cast<PathMask>(usable | 1U << path.index);
   }
@@ -174,8 +174,8 @@ BL_INLINED bool SendComm::prepare_short(const void* data, std::size_t size, int 
   alone_.sge.length = static_cast<std::uint32_t>(size);
   alone_.sge.lkey = memory.lkeys[path.rail];
   alone_.wr.send_flags = flags_of(path, size, memory);
-  const wire::CreditLine& in_ring = *awaited_line();
-  const std::uint64_t order = awaited_order() | wire::kOneNotice;
+  const wire::CreditLine& in_ring = cursor_.line();
+  const std::uint64_t order = cursor_.order() | wire::kOneNotice;
   wire::LineFacts line;
   if (wire::order_in(in_ring) != order ||
       !wire::read_line(in_ring, wire::number_of(order) - 1, rails(), line)) {
@@ -189,7 +189,7 @@ BL_INLINED bool SendComm::prepare_short(const void* data, std::size_t size, int 
 
 BL_INLINED Errc SendComm::post_short(const MemoryHandle& memory, void** made) {
   DataPath& path = path_at(several_->short_path);
-  const std::uint64_t order = awaited_order() | wire::kOneNotice;
+  const std::uint64_t order = cursor_.order();
   const std::uint32_t size = alone_.sge.length;
   Request& request = open_request(wire::number_of(order) - 1, size, 1);
   request.path = path.index;
@@ -204,7 +204,7 @@ BL_INLINED Errc SendComm::post_short(const MemoryHandle& memory, void** made) {
   shared::add(path.bytes, size);
   watch_.moved();
   stats_.add_message(wire::number_of(order) - 1, size);
-  await_in_order(wire::order_after(order));
+  cursor_.await_after(ring_, order);
   return Errc::kOk;
 }
 
@@ -316,7 +316,7 @@ int SendComm::write_chunks(SendChain& chain, const DataPath& path, const SplitMe
                            wire::ChunkMask chunks) const noexcept {
   const wire::CreditLine& line = ring_[message.request->line % wire::kMaxLines];
   const std::uint64_t target = wire::word_of(line, wire::kAddressWord);
-  const std::uint32_t rkey = rkey_for(path, message.request->line);
+  const std::uint32_t rkey = rkey_for(path, message.request->line).value_or(0);
   const std::uint32_t chunk = wire::chunk_bytes_of(message.size());
   for (wire::ChunkMask rest = chunks; rest != 0;) {
     const auto first = static_cast<std::uint32_t>(std::countr_zero(rest));

@@ -5,18 +5,12 @@
 #include <algorithm>
 #include <utility>
 
-#include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/check/assert.h"
 #include "plugin/transfer/send_chain.h"
 #include "plugin/transfer/send_comm.h"
 
 namespace beeline {
-namespace {
-
-constexpr std::int64_t kMostTornNs = kNsPerSec;
-
-}  // namespace
 
 Errc SendComm::isend_slow(const void* data, std::size_t size, int tag, const MemoryHandle& memory,
                           void** made) {
@@ -34,142 +28,30 @@ Errc SendComm::isend_slow(const void* data, std::size_t size, int tag, const Mem
 // For the message that describe() has put into alone_.
 Errc SendComm::isend_slow_entered(int tag, const MemoryHandle& memory, void** made) {
   if (gate_.is_alarmed()) {
-    if (is_unneeded()) return skip_unneeded(made);
+    // Whether the receiver has closed without waiting for this message: its receive was optional
+    // and was done at once.
+    if (link_->state() == Link::State::kGoodbye && credits_.is_in_order() &&
+        wire::is_before(credits_.next(), link_->peer_settled())) {
+      return skip_unneeded(made);
+    }
     bool may = false;
     if (const Errc code = may_begin("isend", &may); !may) return code;
   }
-  if (group_.count != 0) return isend_by_tag(tag, memory, made);
-  wire::LineFacts line;
-  if (!read_whole(wire::number_of(awaited_order()) - 1, line)) return Errc::kOk;
-  if (!is_next(line)) {
-    events_.on_protocol_error(*this, "a credit line that belongs to no receive");
-    return Errc::kOk;
-  }
-  await_in_order(wire::order_of(line.number, line.index, line.count, line.epoch));
-  if (line.tag == tag) return post(line, memory, made);
-  if (line.count == 1) return Errc::kOk;
-  open_group(line);
-  return isend_by_tag(tag, memory, made);
-}
-
-// Whether the receiver has closed without waiting for this message: its receive was optional and
-// was done at once.
-bool SendComm::is_unneeded() const noexcept {
-  return link_->state() == Link::State::kGoodbye && group_.count == 0 &&
-         wire::is_before(wire::number_of(awaited_order()) - 1, link_->peer_settled());
+  const wire::LineFacts* const line = credits_.find(tag);
+  if (line != nullptr) return post(*line, memory, made);
+  if (credits_.error() != nullptr) events_.on_protocol_error(*this, credits_.error());
+  return Errc::kOk;
 }
 
 // The message counts as sent: its credit line may never come, and its buffer no longer exists.
 Errc SendComm::skip_unneeded(void** made) {
   if (const Status status = events_.on_alarm(*this); !status) return status.error().code;
   if (free_requests_.empty() && !make_room(path_at(0), 0)) return Errc::kOk;
-  Request& request = open_request(wire::number_of(awaited_order()) - 1, alone_.sge.length, 0);
+  Request& request = open_request(credits_.next(), alone_.sge.length, 0);
   request.missing = 0;
-  await_in_order(wire::order_after(awaited_order()));
+  cursor_.await_after(ring_, cursor_.order());
   *made = &request;
   return Errc::kOk;
-}
-
-// False: the line has not come, or not all of it. The rest follows the number within microseconds;
-// a line that stays incomplete was damaged, and waiting for it would never end.
-bool SendComm::read_whole(std::uint32_t position, wire::LineFacts& line) {
-  const wire::CreditLine& in_ring = ring_[position % wire::kMaxLines];
-  if (wire::read_line(in_ring, position, rails(), line)) {
-    torn_since_ns_ = 0;
-    return true;
-  }
-  if (!wire::is_there(in_ring, position)) {
-    torn_since_ns_ = 0;
-  } else if (torn_since_ns_ == 0) {
-    torn_since_ns_ = now_ns();
-  } else if (now_ns() - torn_since_ns_ > kMostTornNs) {
-    events_.on_protocol_error(*this, "a credit line whose check sum is wrong");
-  }
-  return false;
-}
-
-// Whether the line is the first of an irecv, or the next of the current one.
-bool SendComm::is_next(const wire::LineFacts& line) const noexcept {
-  if (line.index != wire::index_of(awaited_order())) return false;
-  if (line.index != 0) return line.count == wire::count_of(awaited_order());
-  return line.count != 0 && line.count <= wire::kMaxReceives;
-}
-
-// From now on lines are matched by tag.
-void SendComm::open_group(const wire::LineFacts& line) noexcept {
-  group_.first = line.number - 1 - line.index;
-  group_.count = line.count;
-  group_.next = group_.read = line.index;
-  group_.taken = 0;
-  group_.epoch = line.epoch;
-  await_by_tag();
-}
-
-void SendComm::await(std::uint64_t order) noexcept {
-  set_awaited_order(order);
-  set_awaited_line(wire::number_of(order) - 1);
-}
-
-// begin_isend() takes the line if is_fast_.
-void SendComm::await_in_order(std::uint64_t order) noexcept {
-  await(is_fast_ ? order : order & ~wire::kOneNotice);
-}
-
-void SendComm::await_by_tag() noexcept {
-  await(std::uint64_t{group_.first + group_.next + 1} << 32);
-}
-
-Errc SendComm::isend_by_tag(int tag, const MemoryHandle& memory, void** made) {
-  const wire::LineFacts* const line = match(tag);
-  return line != nullptr ? post(*line, memory, made) : Errc::kOk;
-}
-
-// The first line of the group with that tag that is not taken. Null while it, or one before it, has
-// not come.
-const wire::LineFacts* SendComm::match(int tag) {
-  for (std::uint32_t i = group_.next; i < group_.count; ++i) {
-    if ((group_.taken >> i & 1) != 0) continue;
-    wire::LineFacts& line = group_.lines[i];
-    if (i >= group_.read) {
-      if (!read_line(i, line)) return nullptr;
-      group_.read = static_cast<std::uint8_t>(i + 1);
-    }
-    if (line.tag == tag) return &line;
-  }
-  return nullptr;
-}
-
-// False: the line has not come, or not all of it, or it does not belong to the group, which is an
-// error of the peer.
-bool SendComm::read_line(std::uint32_t index, wire::LineFacts& line) {
-  const std::uint32_t position = group_.first + index;
-  if (!read_whole(position, line)) return false;
-  const bool in_order = line.index == index && line.count == group_.count;
-  if (!in_order) events_.on_protocol_error(*this, "a credit line that belongs to no receive");
-  return in_order;
-}
-
-void SendComm::take(const wire::LineFacts& line, std::uint32_t size) noexcept {
-  stats_.add_message(line.number - 1, size);
-  if (group_.count == 0) {
-    await_in_order(wire::order_after(awaited_order()));
-  } else {
-    take_by_tag(line.index);
-  }
-}
-
-// Once every line that was read is taken, the rest of the group is taken in order again.
-void SendComm::take_by_tag(std::uint8_t index) noexcept {
-  group_.taken = static_cast<std::uint8_t>(group_.taken | 1U << index);
-  while ((group_.taken >> group_.next & 1) != 0) ++group_.next;
-  const bool is_empty = group_.next == group_.count;
-  if (group_.next < group_.read && !is_empty) {
-    await_by_tag();
-    return;
-  }
-  const auto next = is_empty ? std::uint8_t{0} : group_.next;
-  await_in_order(wire::order_of(group_.first + group_.next + 1, next, group_.count, group_.epoch));
-  group_.count = 0;
 }
 
 Errc SendComm::post(const wire::LineFacts& line, const MemoryHandle& memory, void** made) {
@@ -181,10 +63,10 @@ Errc SendComm::post(const wire::LineFacts& line, const MemoryHandle& memory, voi
                                         : post_on(only_path(), line, memory, made);
   if (code != Errc::kOk || *made == nullptr) return code;
   static_cast<Request*>(*made)->keep_source({.address = source, .memory = &memory});
-  take(line, kept);
+  stats_.add_message(line.number - 1, kept);
+  credits_.take(line);
   if (kept < size) report_cut(size, line.tag, kept);
-  const bool is_last = group_.count == 0 && wire::index_of(awaited_order()) == 0;
-  return is_last || held_.full() ? post_what_is_held() : Errc::kOk;
+  return credits_.is_between_irecvs() || held_.full() ? post_what_is_held() : Errc::kOk;
 }
 
 Errc SendComm::post_on(DataPath& path, const wire::LineFacts& line, const MemoryHandle& memory,
@@ -194,19 +76,14 @@ Errc SendComm::post_on(DataPath& path, const wire::LineFacts& line, const Memory
                                                  : post_with_immediate(path, line, made);
 }
 
-std::uint32_t SendComm::rkey_for(const DataPath& path, std::uint32_t position) const noexcept {
-  if (late_keys_ != nullptr && late_keys_->is_for(path.peer_rail, position)) [[unlikely]] {
-    return late_keys_->key(path.peer_rail, position).value_or(0);
-  }
-  return wire::rkey_in(ring_[position % wire::kMaxLines], path.peer_rail);
-}
-
 // A receiver with one rail has registered everything with it.
-bool SendComm::has_key_for(const DataPath& path, std::uint32_t position) const noexcept {
+std::optional<std::uint32_t> SendComm::rkey_for(const DataPath& path,
+                                                std::uint32_t position) const noexcept {
   if (late_keys_ != nullptr && late_keys_->is_for(path.peer_rail, position)) [[unlikely]] {
-    return late_keys_->key(path.peer_rail, position).has_value();
+    return late_keys_->key(path.peer_rail, position);
   }
-  return connection_.receiver_rails == 1 || rkey_for(path, position) != 0;
+  const std::uint32_t key = wire::rkey_in(ring_[position % wire::kMaxLines], path.peer_rail);
+  return key != 0 || connection_.receiver_rails == 1 ? std::optional(key) : std::nullopt;
 }
 
 Errc SendComm::post_with_immediate(DataPath& path, const wire::LineFacts& line, void** made) {
@@ -215,7 +92,7 @@ Errc SendComm::post_with_immediate(DataPath& path, const wire::LineFacts& line, 
   name_line(alone_, path, request);
   alone_.wr.wr_id = SendId{.slot = request.slot, .wrs = 1, .bytes = alone_.sge.length}.packed();
   alone_.wr.wr.rdma.remote_addr = line.address;
-  alone_.wr.wr.rdma.rkey = rkey_for(path, request.line);
+  alone_.wr.wr.rdma.rkey = rkey_for(path, request.line).value_or(0);
   if (line.count > 1 && alone_.sge.length != 0 && !has_several_paths()) {
     held_.next().take(alone_);
     held_.hold(request);
@@ -305,9 +182,8 @@ Errc SendComm::refuse_writes(const DataPath& path, std::uint32_t size) const {
 int SendComm::post_data_and_notice(DataPath& path, const Request& request,
                                    const wire::LineFacts& line) {
   SendChain chain(path, request.slot);
-  if (const int rc = chain.write(alone_.sge, line.address, rkey_for(path, request.line)); rc != 0) {
-    return rc;
-  }
+  const std::uint32_t rkey = rkey_for(path, request.line).value_or(0);
+  if (const int rc = chain.write(alone_.sge, line.address, rkey); rc != 0) return rc;
   const std::uint32_t size = alone_.sge.length;
   return chain.end_with_notice(notice_of(path, request, wire::all_chunks_of(size)),
                                notices_[request.slot]);
