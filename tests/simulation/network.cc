@@ -27,7 +27,7 @@ void Network::set_fault(Port from, Port to, const LinkFault& fault) {
 
 void Network::clear_faults() { faults_.clear(); }
 
-void Network::send(Port from, Port to, std::uint64_t bytes, const std::function<void()>& arrive) {
+Network::Arrivals Network::draw_arrivals(Port from, Port to, std::uint64_t bytes) {
   PortState& port = ports_[from];
   ++packets_;
   const auto took = static_cast<std::int64_t>(bytes * 8000 / port.mbps);
@@ -39,20 +39,16 @@ void Network::send(Port from, Port to, std::uint64_t bytes, const std::function<
   }
   if (!port.is_up || port.draws.percent(fault.loss_percent)) {
     ++lost_;
-    return;
+    return {};
   }
-  const int copies = port.draws.percent(fault.doubled_percent) ? 2 : 1;
-  for (int i = 0; i < copies; ++i) {
+  Arrivals arrivals;
+  arrivals.count = port.draws.percent(fault.doubled_percent) ? 2 : 1;
+  for (std::uint32_t i = 0; i < arrivals.count; ++i) {
     std::int64_t way = kUsualWay + port.draws.between(0, kUs / 2);
     if (fault.most_delay_ns != 0) way += port.draws.between(0, fault.most_delay_ns);
-    agenda_.at(port.busy_until_ns + std::min(way, kLongestWay), [this, to, arrive] {
-      if (ports_[to].is_up) {
-        arrive();
-      } else {
-        ++lost_;
-      }
-    });
+    arrivals.when_ns[i] = port.busy_until_ns + std::min(way, kLongestWay);
   }
+  return arrivals;
 }
 
 }  // namespace beeline::simulation

@@ -4,8 +4,8 @@
 // delays and doubles packets, in each direction for itself.
 #pragma once
 
+#include <array>
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <utility>
 #include <vector>
@@ -43,17 +43,35 @@ class Network {
   void clear_faults();
 
   // Sends a packet. `arrive` is called once, twice or never.
-  void send(Port from, Port to, std::uint64_t bytes, const std::function<void()>& arrive);
+  template <class Arrive>
+  void send(Port from, Port to, std::uint64_t bytes, Arrive&& arrive) {
+    const Arrivals arrivals = draw_arrivals(from, to, bytes);
+    for (std::uint32_t i = 0; i < arrivals.count; ++i) {
+      agenda_.at(arrivals.when_ns[i], [this, to, arrive] {
+        if (ports_[to].is_up) {
+          arrive();
+        } else {
+          ++lost_;
+        }
+      });
+    }
+  }
   std::uint64_t packets() const noexcept { return packets_; }
   std::uint64_t lost() const noexcept { return lost_; }
 
  private:
+  struct Arrivals {
+    std::uint32_t count = 0;
+    std::array<std::int64_t, 2> when_ns{};
+  };
   struct PortState {
     bool is_up = true;
     std::uint32_t mbps = 0;
     std::int64_t busy_until_ns = 0;
     Draws draws;
   };
+
+  Arrivals draw_arrivals(Port from, Port to, std::uint64_t bytes);
 
   Agenda& agenda_;
   std::uint64_t seed_;

@@ -53,11 +53,6 @@ Nic& Nics::add(std::string name, std::uint32_t mbps) {
   return *nics_.back();
 }
 
-NicQp* Nics::find_qp(std::uint32_t qpn) noexcept {
-  const auto found = qps_.find(qpn);
-  return found == qps_.end() ? nullptr : found->second;
-}
-
 Nic* Nics::find_nic(const std::array<std::uint8_t, 16>& gid) noexcept {
   for (const auto& nic : nics_) {
     if (nic->gid_ == gid && !nic->is_removed_) return nic.get();
@@ -84,7 +79,9 @@ Nic::Nic(Nics& nics, std::uint32_t number, std::string name, std::uint32_t mbps)
       gid_{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 0, static_cast<std::uint8_t>(number), 1} {}
 
 void Nic::drop_queues() noexcept {
-  std::erase_if(nics_.qps_, [this](const auto& entry) { return entry.second->nic == this; });
+  for (NicQp*& qp : nics_.qps_) {
+    if (qp != nullptr && qp->nic == this) qp = nullptr;
+  }
 }
 
 void Nic::change_gid() noexcept { ++gid_[15]; }
@@ -97,16 +94,16 @@ void Nic::remove() noexcept {
   nics_.network_.set_up(port_, false);
 }
 
-std::size_t Nic::objects() const noexcept { return queues_ + regions_.size(); }
-
 const NicRegion* Nic::region_of(std::uint32_t key, std::uint64_t address,
                                 std::uint64_t length) const noexcept {
-  const auto found = regions_.find(key);
-  if (found == regions_.end()) return nullptr;
-  const auto start = reinterpret_cast<std::uint64_t>(found->second->addr);
-  const bool is_inside = address >= start && address - start <= found->second->length &&
-                         length <= found->second->length - (address - start);
-  return is_inside ? found->second.get() : nullptr;
+  const std::uint32_t index = (key - Nics::kFirstKey) / Nics::kKeyStep;
+  if (index >= nics_.regions_.size()) return nullptr;
+  const NicRegion* const region = nics_.regions_[index].get();
+  if (region == nullptr || region->rkey != key || region->nic != this) return nullptr;
+  const auto start = reinterpret_cast<std::uint64_t>(region->addr);
+  const bool is_inside = address >= start && address - start <= region->length &&
+                         length <= region->length - (address - start);
+  return is_inside ? region : nullptr;
 }
 
 // --- The requester ---
@@ -161,13 +158,14 @@ void Nic::transmit_one(NicQp& qp, SendEntry& entry, std::uint32_t index) {
     packet.content = read_local(entry, offset, packet.length);
   }
   const std::uint64_t bytes = entry.opcode == IBV_WR_RDMA_READ ? 0 : packet.length;
-  nics_.network_.send(port_, qp.peer_port, bytes,
-                      [&nics = nics_, qpn = qp.peer_qpn, to = qp.peer_port, packet] {
-                        NicQp* const peer = nics.find_qp(qpn);
-                        if (peer != nullptr && peer->nic->port_ == to) {
-                          peer->nic->arrive(*peer, packet);
-                        }
-                      });
+  nics_.network_.send(
+      port_, qp.peer_port, bytes,
+      [&nics = nics_, qpn = qp.peer_qpn, to = qp.peer_port, packet = std::move(packet)] {
+        NicQp* const peer = nics.find_qp(qpn);
+        if (peer != nullptr && peer->nic->port_ == to) {
+          peer->nic->arrive(*peer, packet);
+        }
+      });
 }
 
 void Nic::start_timer(NicQp& qp) {
@@ -286,10 +284,11 @@ void Nic::flush(NicQp& qp) {
 
 // --- The responder ---
 
-void Nic::send_answer(NicQp& qp, std::function<void(NicQp&)> answer, std::uint64_t bytes) {
+template <class Answer>
+void Nic::send_answer(NicQp& qp, Answer&& answer, std::uint64_t bytes) {
   nics_.network_.send(
       port_, qp.peer_port, bytes,
-      [&nics = nics_, qpn = qp.peer_qpn, to = qp.peer_port, answer = std::move(answer)] {
+      [&nics = nics_, qpn = qp.peer_qpn, to = qp.peer_port, answer = std::forward<Answer>(answer)] {
         NicQp* const peer = nics.find_qp(qpn);
         if (peer != nullptr && peer->nic->port_ == to) answer(*peer);
       });

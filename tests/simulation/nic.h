@@ -11,10 +11,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <map>
+#include <functional>
 #include <memory>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "plugin/verbs/api.h"
@@ -48,6 +47,7 @@ struct NicCq : ibv_cq {
 };
 
 struct NicRegion : ibv_mr {
+  Nic* nic = nullptr;
   unsigned access = 0;
 };
 
@@ -125,7 +125,7 @@ class Nic {
   void set_on_completion(std::function<void()> call) { on_completion_ = std::move(call); }
   ibv_context* open();
   // Objects that were made and not destroyed: queue pairs, completion queues and regions.
-  std::size_t objects() const noexcept;
+  std::size_t objects() const noexcept { return objects_; }
 
  private:
   friend class Nics;
@@ -141,7 +141,8 @@ class Nic {
   void answer_read(NicQp& qp, const Packet& packet);
   bool place(std::uint64_t address, const Content& content);
   void acknowledge(NicQp& qp, std::uint32_t psn);
-  void send_answer(NicQp& qp, std::function<void(NicQp&)> answer, std::uint64_t bytes = 0);
+  template <class Answer>
+  void send_answer(NicQp& qp, Answer&& answer, std::uint64_t bytes = 0);
   void on_acknowledged(NicQp& qp, std::uint32_t psn);
   void on_read_answered(NicQp& qp, std::uint32_t psn, const Content& content);
   void repeat_from(NicQp& qp, std::uint32_t psn);
@@ -164,8 +165,7 @@ class Nic {
   bool is_removed_ = false;
   std::function<void()> on_completion_;
   std::vector<std::unique_ptr<NicContext>> contexts_;
-  std::size_t queues_ = 0;
-  std::map<std::uint32_t, std::unique_ptr<NicRegion>> regions_;  // by key
+  std::size_t objects_ = 0;
 };
 
 // All devices of one world.
@@ -175,7 +175,10 @@ class Nics {
 
   Nic& add(std::string name, std::uint32_t mbps);
   static const verbs::Api& api() noexcept;
-  NicQp* find_qp(std::uint32_t qpn) noexcept;
+  // Null if there is none with this number, or its process has ended.
+  NicQp* find_qp(std::uint32_t qpn) noexcept {
+    return qpn - kFirstQpn < qps_.size() ? qps_[qpn - kFirstQpn] : nullptr;
+  }
   // Of all devices: the objects that were made and not destroyed.
   std::size_t objects() const noexcept;
   // Why a promise was broken; empty: none was.
@@ -188,15 +191,18 @@ class Nics {
   friend class Nic;
   friend struct NicVerbs;
 
+  static constexpr std::uint32_t kFirstQpn = 0x11;
+  static constexpr std::uint32_t kFirstKey = 0x107;
+  static constexpr std::uint32_t kKeyStep = 7;
+
   Nic* find_nic(const std::array<std::uint8_t, 16>& gid) noexcept;
 
   Agenda& agenda_;
   Network& network_;
   Payload& payload_;
   std::vector<std::unique_ptr<Nic>> nics_;
-  std::unordered_map<std::uint32_t, NicQp*> qps_;  // by number
-  std::uint32_t last_qpn_ = 0x10;
-  std::uint32_t last_key_ = 0x100;
+  std::vector<NicQp*> qps_;                          // by number; null: destroyed
+  std::vector<std::unique_ptr<NicRegion>> regions_;  // by key; null: deregistered
   bool is_calm_ = false;
   std::string violation_;
 };

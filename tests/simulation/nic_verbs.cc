@@ -72,16 +72,22 @@ struct NicVerbs {
     made->pd = pd;
     made->addr = address;
     made->length = length;
-    made->lkey = made->rkey = nic.nics_.last_key_ += 7;
+    std::vector<std::unique_ptr<NicRegion>>& regions = nic.nics_.regions_;
+    made->lkey = made->rkey =
+        Nics::kFirstKey + static_cast<std::uint32_t>(regions.size()) * Nics::kKeyStep;
+    made->nic = &nic;
     made->access = static_cast<unsigned>(access);
     // Memory of GPUs is registered so that flushes can read it.
     if (Payload::contains(reinterpret_cast<std::uint64_t>(address))) {
       made->access |= IBV_ACCESS_REMOTE_READ;
     }
-    return (nic.regions_[made->lkey] = std::move(made)).get();
+    ++nic.objects_;
+    return regions.emplace_back(std::move(made)).get();
   }
   static int dereg_mr(ibv_mr* region) {
-    nic_of(region->context).regions_.erase(region->lkey);
+    Nic& nic = nic_of(region->context);
+    --nic.objects_;
+    nic.nics_.regions_[(region->lkey - Nics::kFirstKey) / Nics::kKeyStep].reset();
     return 0;
   }
   static ibv_cq* create_cq(ibv_context* context, int entries, void* /*cq_context*/,
@@ -92,11 +98,11 @@ struct NicVerbs {
     cq->context = context;
     cq->cqe = entries;
     cq->most = static_cast<std::size_t>(entries);
-    ++nic.queues_;
+    ++nic.objects_;
     return cq;
   }
   static int destroy_cq(ibv_cq* cq) {
-    --nic_of(cq->context).queues_;
+    --nic_of(cq->context).objects_;
     delete static_cast<NicCq*>(cq);
     return 0;
   }
@@ -110,21 +116,21 @@ struct NicVerbs {
     qp->pd = pd;
     qp->state = IBV_QPS_RESET;
     qp->qp_type = IBV_QPT_RC;
-    qp->qp_num = ++nic.nics_.last_qpn_;
+    qp->qp_num = Nics::kFirstQpn + static_cast<std::uint32_t>(nic.nics_.qps_.size());
     qp->send_cq = init->send_cq;
     qp->recv_cq = init->recv_cq;
     qp->nic = &nic;
     qp->sends_to = static_cast<NicCq*>(init->send_cq);
     qp->receives_to = static_cast<NicCq*>(init->recv_cq);
     qp->cap = init->cap;
-    nic.nics_.qps_[qp->qp_num] = qp;
-    ++nic.queues_;
+    nic.nics_.qps_.push_back(qp);
+    ++nic.objects_;
     return qp;
   }
   static int destroy_qp(ibv_qp* raw) {
     NicQp& qp = qp_of(raw);
-    qp.nic->nics_.qps_.erase(qp.qp_num);
-    --qp.nic->queues_;
+    qp.nic->nics_.qps_[qp.qp_num - Nics::kFirstQpn] = nullptr;
+    --qp.nic->objects_;
     delete &qp;
     return 0;
   }
