@@ -13,6 +13,11 @@ namespace {
 
 constexpr std::uint64_t kDrawsOfGroups = 0x3000;
 constexpr std::size_t kSendsAtOnce = 24;
+constexpr std::uint32_t kTestsPerLook = 64;  // StallWatch::kTestsPerLook
+constexpr std::uint32_t kMostTests = 6;      // of a reaction, or little more
+// Each test of a comm that is alarmed looks at its recovery, which takes ten times as long. The
+// silence of a path is measured all the same: of the time between two looks, 100 ms count.
+constexpr std::int64_t kLooksWhileAlarmed = 80 * kMs;
 
 // As runtime/net.cc does it.
 template <class Made>
@@ -99,14 +104,27 @@ std::uint32_t End::paths_up() noexcept {
   return count;
 }
 
+// The plugin looks at the clock after kTestsPerLook tests that find nothing.
+std::uint32_t End::tests_of(Burst burst) noexcept {
+  if (burst == Burst::kReaction) return kMostTests;
+  const std::int64_t now = now_ns();
+  if (comm().gate().is_alarmed() && now - looked_ns_ < kLooksWhileAlarmed) return kMostTests;
+  looked_ns_ = now;
+  return kTestsPerLook;
+}
+
 template <class Kind>
-void End::burst_of(Kind& end, std::uint32_t tests) {
+void End::burst_of(Kind& end, Burst burst) {
   if (is_closed_ || error_ != 0) return;
   while (end.begin()) continue;
-  for (std::uint32_t made = 0; made < tests && !end.open_.empty() && error_ == 0;) {
+  const std::uint32_t tests = tests_of(burst);
+  bool is_moving = true;
+  for (std::uint32_t made = 0; made < tests && is_moving && !end.open_.empty() && error_ == 0;) {
+    is_moving = tests == kTestsPerLook || process_.has_completions();
     for (std::size_t i = 0; i < end.open_.size() && error_ == 0; ++made) {
       if (end.look(end.open_[i])) {
         end.open_.erase(end.open_.begin() + static_cast<std::ptrdiff_t>(i));
+        is_moving = true;
       } else {
         ++i;
       }
@@ -134,7 +152,7 @@ void Receiver::close() {
   give_back(process_, comm_);
 }
 
-void Receiver::burst(std::uint32_t tests) { burst_of(*this, tests); }
+void Receiver::burst(Burst burst) { burst_of(*this, burst); }
 
 // True: an irecv was accepted, and there may be another.
 bool Receiver::begin() {
@@ -218,15 +236,16 @@ void Receiver::check(Open& open) {
   for (std::uint32_t i = 0; i < open.group.count; ++i) {
     const Group::Part& part = open.group.parts[i];
     PayloadBuffer& buffer = payload_.at(open.slots[i].buffer);
-    const std::string name =
-        "group " + std::to_string(open.number) + " part " + std::to_string(i) + ": ";
+    std::string wrong;
     if (open.sizes[i] != static_cast<int>(part.bytes)) {
-      violate(name + "has size " + std::to_string(open.sizes[i]) + " in place of " +
-              std::to_string(part.bytes));
+      wrong = "has size " + std::to_string(open.sizes[i]) + " in place of " +
+              std::to_string(part.bytes);
+    } else {
+      wrong = Payload::check(buffer, message_of(options_.comm, open.number, i), part.bytes);
     }
-    const std::string wrong =
-        Payload::check(buffer, message_of(options_.comm, open.number, i), part.bytes);
-    if (!wrong.empty()) violate(name + wrong);
+    if (!wrong.empty()) {
+      violate("group " + std::to_string(open.number) + " part " + std::to_string(i) + ": " + wrong);
+    }
     buffer.extents.clear();
     free_.push_back(open.slots[i]);
   }
@@ -253,7 +272,7 @@ void Sender::close() {
   give_back(process_, comm_);
 }
 
-void Sender::burst(std::uint32_t tests) { burst_of(*this, tests); }
+void Sender::burst(Burst burst) { burst_of(*this, burst); }
 
 bool Sender::begin() {
   if (error_ != 0 || (next_ >= options_.groups && part_ == 0) || free_.empty() ||

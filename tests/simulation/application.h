@@ -6,7 +6,6 @@
 
 #include <array>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <string>
 #include <vector>
@@ -53,8 +52,11 @@ class End {
   End& operator=(const End&) = delete;
   virtual ~End() = default;
 
-  // Makes calls as long as they lead to something, and then so many tests.
-  virtual void burst(std::uint32_t tests) = 0;
+  enum class Burst : std::uint8_t {
+    kReaction,  // calls as long as they lead to something
+    kLook,      // and so many tests that the plugin looks at the clock
+  };
+  virtual void burst(Burst burst) = 0;
   virtual void close() = 0;
   // Makes no new request.
   void stop_after(std::uint32_t groups) noexcept { options_.groups = groups; }
@@ -83,9 +85,10 @@ class End {
     MemoryHandle* handle = nullptr;
   };
   Slot make_slot(std::uint64_t bytes, bool is_gpu);
+  std::uint32_t tests_of(Burst burst) noexcept;
   // The burst of a Receiver or a Sender.
   template <class Kind>
-  void burst_of(Kind& end, std::uint32_t tests);
+  void burst_of(Kind& end, Burst burst);
   void end_with(int error) noexcept;
   void violate(const std::string& what);
 
@@ -101,6 +104,7 @@ class End {
   std::int64_t paused_until_ns_ = 0;
   std::int64_t ended_ns_ = 0;
   std::int64_t last_busy_ns_ = 0;
+  std::int64_t looked_ns_ = 0;
   int error_ = 0;
   bool is_closed_ = false;
 };
@@ -111,7 +115,7 @@ class Receiver final : public End {
            std::unique_ptr<Connection> connection, const CommOptions& comm_options);
   ~Receiver() override;
 
-  void burst(std::uint32_t tests) override;
+  void burst(Burst burst) override;
   void close() override;
   bool is_idle() const noexcept override { return open_.empty(); }
   Comm& comm() noexcept override { return *comm_; }
@@ -134,7 +138,7 @@ class Receiver final : public End {
   void check(Open& open);
 
   Guarded<RecvComm>* comm_ = nullptr;
-  std::deque<Open> open_;
+  std::vector<Open> open_;
 };
 
 class Sender final : public End {
@@ -149,7 +153,7 @@ class Sender final : public End {
   std::int64_t next_send_ns() const noexcept { return next_send_ns_; }
   // To check that a send is done only when its message has been placed.
   void set_peer(const Receiver* peer) noexcept { peer_ = peer; }
-  void burst(std::uint32_t tests) override;
+  void burst(Burst burst) override;
   void close() override;
   bool is_idle() const noexcept override { return open_.empty() && part_ == 0; }
   Comm& comm() noexcept override { return *comm_; }
@@ -172,7 +176,7 @@ class Sender final : public End {
   std::uint32_t part_ = 0;  // of the group, that is sent next
   std::int64_t next_send_ns_ = 0;
   std::int64_t rush_until_ns_ = 0;
-  std::deque<Open> open_;
+  std::vector<Open> open_;
 };
 
 }  // namespace beeline::simulation

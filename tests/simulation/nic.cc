@@ -250,6 +250,7 @@ void Nic::complete_send(NicQp& qp, const SendEntry& entry, ibv_wc_status status)
 void Nic::push(NicCq& cq, const ibv_wc& entry) {
   if (cq.entries.size() >= cq.most) return nics_.violate("a completion queue has overflowed");
   cq.entries.push_back(entry);
+  ++completions_;
   if (on_completion_) on_completion_();
 }
 

@@ -126,6 +126,8 @@ class Nic {
   ibv_context* open();
   // Objects that were made and not destroyed: queue pairs, completion queues and regions.
   std::size_t objects() const noexcept { return objects_; }
+  // In its completion queues.
+  std::size_t completions() const noexcept { return completions_; }
 
  private:
   friend class Nics;
@@ -166,6 +168,7 @@ class Nic {
   std::function<void()> on_completion_;
   std::vector<std::unique_ptr<NicContext>> contexts_;
   std::size_t objects_ = 0;
+  std::size_t completions_ = 0;
 };
 
 // All devices of one world.

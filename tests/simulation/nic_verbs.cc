@@ -102,7 +102,9 @@ struct NicVerbs {
     return cq;
   }
   static int destroy_cq(ibv_cq* cq) {
-    --nic_of(cq->context).objects_;
+    Nic& nic = nic_of(cq->context);
+    --nic.objects_;
+    nic.completions_ -= static_cast<NicCq*>(cq)->entries.size();
     delete static_cast<NicCq*>(cq);
     return 0;
   }
@@ -235,11 +237,13 @@ struct NicVerbs {
 
   static int poll_cq(ibv_cq* raw, int most, ibv_wc* found) {
     auto& cq = *static_cast<NicCq*>(raw);
+    if (cq.entries.empty()) return 0;
     int count = 0;
     for (; count < most && !cq.entries.empty(); ++count) {
       found[count] = cq.entries.front();
       cq.entries.pop_front();
     }
+    nic_of(raw->context).completions_ -= static_cast<std::size_t>(count);
     return count;
   }
 };

@@ -275,6 +275,10 @@ void Process::set_wake(std::function<void()> wake) {
   for (Nic* const nic : nics_of_) nic->set_on_completion(wake_);
 }
 
+bool Process::has_completions() const noexcept {
+  return std::ranges::any_of(nics_of_, [](const Nic* nic) { return nic->completions() != 0; });
+}
+
 // --- Events of the host ---
 
 std::vector<std::shared_ptr<CommLink>> Process::links_on(const DeviceContext& context) {

@@ -92,6 +92,8 @@ class Process final : public Timers, public PortSource, public MrCaches {
   std::span<const Device> devices() const noexcept { return devices_; }
   const StandbyDevices& standbys() const noexcept { return *standbys_; }
   RegistrationMeans& means() noexcept { return means_; }
+  // Whether completions wait that the plugin has not polled yet.
+  bool has_completions() const noexcept;
   // The device that has this number now.
   Nic& nic(std::size_t index) noexcept { return *nics_of_[index]; }
 

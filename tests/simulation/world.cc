@@ -14,9 +14,6 @@ namespace {
 // Applications send without pauses from before a fault until after it.
 constexpr std::int64_t kRushBefore = 40 * kUs;
 constexpr std::int64_t kRushAfter = 40 * kUs;
-// After so many tests that find nothing, the plugin looks at the clock.
-constexpr std::uint32_t kTests = 64;
-constexpr std::uint32_t kTestsAfterEvent = 6;
 constexpr std::int64_t kReaction = 800;  // ns from an event to a call
 constexpr std::int64_t kPeerTimeout = 20 * kSec;
 // After this time without faults everything has to move, and every path to be in use: an attempt
@@ -81,7 +78,9 @@ World::World(const RunOptions& options)
       });
     }
   }
-  for (std::uint32_t host = 0; host < options.hosts; ++host) wake(host);
+  for (std::uint32_t host = 0; host < options.hosts; ++host) {
+    agenda_.in(kReaction, [this, host] { look(host); });
+  }
 }
 
 World::~World() {
@@ -90,7 +89,7 @@ World::~World() {
 }
 
 void World::make_hosts() {
-  wakes_.assign(options_.hosts, 0);
+  turns_.resize(options_.hosts);
   for (std::uint32_t host = 0; host < options_.hosts; ++host) {
     ProcessOptions process = {
         .host = "h" + std::to_string(host), .control = &control_, .seed = options_.seed};
@@ -216,43 +215,59 @@ void World::rush() {
 }
 
 void World::wake(std::uint32_t host) {
-  const std::int64_t when = agenda_.now() + kReaction + (options_.comms > 16 ? 50 * kUs : 0);
-  if (wakes_[host] != 0 && wakes_[host] <= when) return;
-  wakes_[host] = when;
-  agenda_.at(when, [this, host, when] {
-    if (wakes_[host] == when) burst(host, kTestsAfterEvent);
+  wake_at(host, agenda_.now() + kReaction + (options_.comms > 16 ? 50 * kUs : 0));
+}
+
+void World::wake_at(std::uint32_t host, std::int64_t when_ns) {
+  std::int64_t& wakes = turns_[host].wakes_ns;
+  if (wakes <= when_ns) return;
+  wakes = when_ns;
+  agenda_.at(when_ns, [this, host, when_ns] {
+    if (turns_[host].wakes_ns == when_ns) burst(host, End::Burst::kReaction);
   });
 }
 
-void World::burst(std::uint32_t host, std::uint32_t tests) {
+// The burst at this time is the only one that stays in the agenda while others come and go.
+void World::send_at(std::uint32_t host, std::int64_t when_ns) {
+  std::int64_t& sends = turns_[host].sends_ns;
+  if (sends <= when_ns) return;
+  sends = when_ns;
+  agenda_.at(when_ns, [this, host, when_ns] {
+    if (turns_[host].sends_ns != when_ns) return;
+    turns_[host].sends_ns = kNever;
+    burst(host, End::Burst::kReaction);
+  });
+}
+
+// At its intervals an application tests so often that the plugin looks at the clock.
+void World::look(std::uint32_t host) {
+  if (processes_[host]->is_dead()) return;
+  burst(host, End::Burst::kLook);
+  agenda_.in(options_.poll_ms * kMs, [this, host] { look(host); });
+}
+
+void World::burst(std::uint32_t host, End::Burst burst) {
   Process& process = *processes_[host];
   const std::int64_t now = agenda_.now();
-  wakes_[host] = 0;
+  turns_[host].wakes_ns = kNever;
   if (checks_service_) check_service(process);
   if (process.is_dead()) return;
-  std::int64_t next = now + options_.poll_ms * kMs;
-  if (process.is_stopped()) {
-    next = process.stopped_until_ns();
-  } else {
-    for (const Pair& pair : pairs_) {
-      for (End* const end :
-           {static_cast<End*>(pair.sender.get()), static_cast<End*>(pair.receiver.get())}) {
-        if (&end->process() != &process || now < end->paused_until_ns()) continue;
-        const std::uint64_t before = end->progress();
-        end->burst(tests);
-        if (end == pair.sender.get() && pair.sender->next_send_ns() > now) {
-          next = std::min(next, pair.sender->next_send_ns());
-        }
-        if (end->progress() != before) note(static_cast<std::uint64_t>(now) + end->progress());
+  if (process.is_stopped()) return wake_at(host, process.stopped_until_ns());
+  std::int64_t next_send = kNever;
+  for (const Pair& pair : pairs_) {
+    for (End* const end :
+         {static_cast<End*>(pair.sender.get()), static_cast<End*>(pair.receiver.get())}) {
+      if (&end->process() != &process || now < end->paused_until_ns()) continue;
+      const std::uint64_t before = end->progress();
+      end->burst(burst);
+      if (end == pair.sender.get() && pair.sender->next_send_ns() > now) {
+        next_send = std::min(next_send, pair.sender->next_send_ns());
       }
+      if (end->progress() != before) note(static_cast<std::uint64_t>(now) + end->progress());
     }
-    process.look_for_orders();
   }
-  if (wakes_[host] != 0 && wakes_[host] <= next) return;
-  wakes_[host] = next;
-  agenda_.at(next, [this, host, next] {
-    if (wakes_[host] == next) burst(host, kTests);
-  });
+  process.look_for_orders();
+  if (next_send != kNever) send_at(host, next_send);
 }
 
 // A comm that NCCL does not call is served by the control thread, when its time has come.

@@ -41,13 +41,24 @@ class World {
     bool has_ended() const { return sender->has_ended() || receiver->has_ended(); }
   };
 
+  static constexpr std::int64_t kNever = INT64_MAX;
+  // When the application of a host makes calls next, besides its regular looks.
+  struct Turns {
+    std::int64_t wakes_ns = kNever;
+    std::int64_t sends_ns = kNever;
+  };
+
   void make_hosts();
   void connect(std::uint32_t number);
   Channel& channel_between(const Process& one, const Process& other);
   void check_service(const Process& process);
   void rush();
+  // The application of the host makes calls soon, because something has happened.
   void wake(std::uint32_t host);
-  void burst(std::uint32_t host, std::uint32_t tests);
+  void wake_at(std::uint32_t host, std::int64_t when_ns);
+  void send_at(std::uint32_t host, std::int64_t when_ns);
+  void look(std::uint32_t host);
+  void burst(std::uint32_t host, End::Burst burst);
   void begin(const Fault& fault);
   void end(const Fault& fault);
   void end_all();
@@ -77,7 +88,7 @@ class World {
   std::vector<std::unique_ptr<Channel>> channels_;
   std::vector<std::vector<const Device*>> devices_;  // of comms, by host
   std::vector<Pair> pairs_;
-  std::vector<std::int64_t> wakes_;  // by host: when the next burst is; 0: none
+  std::vector<Turns> turns_;  // by host
   std::uint32_t last_comm_ = 0;
   std::uint64_t hash_ = 0;
   bool is_over_ = false;
