@@ -10,18 +10,20 @@
 #include <string>
 #include <utility>
 
+#include "tests/simulation/coverage.h"
 #include "tests/simulation/runs.h"
 
 namespace beeline::simulation {
 namespace {
 
 constexpr const char* kUsage =
-    "usage: simulation [--from SEED] [--count N] [--seconds S] [--all]   many seeds\n"
-    "       simulation --seed SEED [--trace] [--shrink]                  one\n"
-    "       simulation --schedule FILE [--trace] [--shrink]              what a file says\n"
-    "  --all    goes on after a violation\n"
-    "  --trace  prints the plugin's log, with simulated times\n"
-    "  --shrink prints the least schedule that still breaks a promise\n";
+    "usage: simulation [--from SEED] [--count N] [--seconds S] [--all] [--coverage]  many seeds\n"
+    "       simulation --seed SEED [--trace] [--shrink]                              one\n"
+    "       simulation --schedule FILE [--trace] [--shrink]                          a file's\n"
+    "  --all      goes on after a violation\n"
+    "  --coverage prints which states of paths and which pairs of faults were reached\n"
+    "  --trace    prints the plugin's log, with simulated times\n"
+    "  --shrink   prints the least schedule that still breaks a promise\n";
 
 struct Arguments {
   std::uint64_t seed = 0;
@@ -32,6 +34,7 @@ struct Arguments {
   bool is_traced = false;
   bool shrinks = false;
   bool goes_on = false;
+  bool shows_coverage = false;
 };
 
 struct Sums {
@@ -59,6 +62,7 @@ int run_many(const Arguments& arguments) {
     if (seconds_since(start) > arguments.seconds) break;
     const RunOptions options = draw_run(seed);
     const RunResult result = run(options);
+    count_faults(options);
     ++sums.runs;
     sums.faults += options.faults.size();
     sums.messages += result.messages;
@@ -79,6 +83,7 @@ int run_many(const Arguments& arguments) {
       wide(sums.runs), wide(sums.many), wide(sums.three_ends), wide(sums.faults),
       wide(sums.messages), wide(sums.steps), sums.hours, wide(sums.ended), seconds_since(start),
       wide(sums.violations));
+  if (arguments.shows_coverage) print_coverage();
   return sums.violations == 0 ? 0 : 1;
 }
 
@@ -109,10 +114,13 @@ int run_file(const Arguments& arguments) {
 bool parse(int argc, char** argv, Arguments& arguments) {
   for (int i = 1; i < argc; ++i) {
     const std::string option = argv[i];
-    if (option == "--all" || option == "--trace" || option == "--shrink") {
-      (option == "--all"     ? arguments.goes_on
-       : option == "--trace" ? arguments.is_traced
-                             : arguments.shrinks) = true;
+    bool* const flag = option == "--all"        ? &arguments.goes_on
+                       : option == "--coverage" ? &arguments.shows_coverage
+                       : option == "--trace"    ? &arguments.is_traced
+                       : option == "--shrink"   ? &arguments.shrinks
+                                                : nullptr;
+    if (flag != nullptr) {
+      *flag = true;
       continue;
     }
     if (i + 1 == argc) return false;
