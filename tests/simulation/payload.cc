@@ -6,11 +6,18 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "common/base/clock.h"
+
 namespace beeline::simulation {
 namespace {
 
 constexpr std::uint64_t kSpace = std::uint64_t{1} << 40;
 constexpr std::uint64_t kAlignment = std::uint64_t{1} << 21;
+// A write that a device has posted to memory of a GPU may be under way when its completion is
+// there, but not for ever: PCIe delivers posted writes without any help, and what reads behind them
+// has its answer within the completion timeout, which is 50 ms at most unless someone has changed
+// it. A READ by a port that has failed since therefore loses nothing after this time.
+constexpr std::int64_t kLongestPostedNs = 100'000'000;
 
 // Reserved once for the process.
 std::uint64_t start_of_space() {
@@ -51,6 +58,7 @@ std::string Payload::write(std::uint64_t address, const Piece& piece, std::uint3
   PayloadBuffer* const buffer = find(address);
   if (buffer == nullptr) return "a device writes to memory that is no buffer";
   const std::uint64_t at = address - buffer->address;
+  const std::int64_t hidden_until_ns = buffer->is_of_gpu ? now_ns() + kLongestPostedNs : 0;
   if (buffer->granted == 0) {
     return "a device writes message " + std::to_string(piece.message) + " into buffer " +
            std::to_string(buffer - buffers_.data()) + ", which is not granted now";
@@ -58,13 +66,13 @@ std::string Payload::write(std::uint64_t address, const Piece& piece, std::uint3
   if (at + piece.length > buffer->granted) return "a device writes beyond what was granted";
   for (PayloadBuffer::Extent& older : buffer->extents) {
     if (older.at == at && older.piece.length == piece.length) {
-      older = {.at = at, .piece = piece, .device = device, .is_hidden = buffer->is_of_gpu};
+      older = {.at = at, .piece = piece, .device = device, .hidden_until_ns = hidden_until_ns};
       return {};
     }
   }
   placed_[piece.message] += piece.length;
   buffer->extents.push_back(
-      {.at = at, .piece = piece, .device = device, .is_hidden = buffer->is_of_gpu});
+      {.at = at, .piece = piece, .device = device, .hidden_until_ns = hidden_until_ns});
   return {};
 }
 
@@ -79,7 +87,7 @@ std::uint64_t Payload::take_placed(std::uint64_t message) {
 void Payload::reveal(std::uint32_t device) noexcept {
   for (PayloadBuffer& buffer : buffers_) {
     for (PayloadBuffer::Extent& extent : buffer.extents) {
-      if (extent.device == device) extent.is_hidden = false;
+      if (extent.device == device) extent.hidden_until_ns = 0;
     }
   }
 }
@@ -89,6 +97,7 @@ void Payload::reveal(std::uint32_t device) noexcept {
 std::string Payload::check(const PayloadBuffer& buffer, std::uint64_t message, std::uint64_t size) {
   std::vector<PayloadBuffer::Extent> extents = buffer.extents;
   std::ranges::sort(extents, {}, &PayloadBuffer::Extent::at);
+  const std::int64_t now = now_ns();
   std::uint64_t covered = 0;
   for (const PayloadBuffer::Extent& extent : extents) {
     if (extent.at >= size && extent.piece.length != 0) return "more bytes than the message has";
@@ -98,7 +107,7 @@ std::string Payload::check(const PayloadBuffer& buffer, std::uint64_t message, s
     }
     if (extent.piece.offset != extent.at) return "holds bytes of another place of the message";
     // Another device may have written the same bytes again.
-    if (extent.is_hidden) continue;
+    if (extent.hidden_until_ns > now) continue;
     if (extent.at > covered) break;
     covered = std::max(covered, extent.at + extent.piece.length);
   }

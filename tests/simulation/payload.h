@@ -26,7 +26,8 @@ struct PayloadBuffer {
     std::uint64_t at = 0;  // from the start of the buffer
     Piece piece;
     std::uint32_t device = 0;  // that has written it
-    bool is_hidden = false;    // the GPU does not see it yet
+    // Until then the GPU does not see it. A READ by the device makes it visible earlier.
+    std::int64_t hidden_until_ns = 0;
   };
 
   std::uint64_t address = 0;
