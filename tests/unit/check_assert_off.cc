@@ -5,10 +5,6 @@
 
 #include "common/check/assert.h"
 
-#ifndef BL_NO_ASSERTIONS
-#error "assertions are on"
-#endif
-
 namespace beeline::test {
 
 int evaluations_without_assertions() {
