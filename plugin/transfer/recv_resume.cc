@@ -81,7 +81,13 @@ bool RecvComm::lose_device_of(std::size_t index) {
   const std::unique_lock lock(preparing_, std::try_to_lock);
   if (!lock) return false;
   path_at(index).is_lost = true;
-  if (flusher_ != nullptr) leave_rail(path_at(index).rail);
+  const std::uint8_t rail = path_at(index).rail;
+  // Another path of the rail may have a device that works already.
+  const bool is_flushed = std::ranges::any_of(paths(), [&](const PathResources& path) {
+    return &path != &paths()[index] && path.rail == rail && path.queues.loopback &&
+           !path.device->context->is_gone();
+  });
+  if (flusher_ != nullptr && !is_flushed) leave_rail(rail);
   check_stranded();
   return true;
 }
