@@ -114,7 +114,7 @@ class Writer {
   template <class A, class B>
   void one(const std::variant<A, B>& value) {
     one(value.index() == 1);
-    std::visit([this](const auto& object) { one(object); }, value);
+    std::visit([this](const auto& object) { this->one(object); }, value);
   }
   template <class T>
   requires std::is_class_v<T>
@@ -218,7 +218,7 @@ class Reader {
     } else {
       value.template emplace<0>();
     }
-    std::visit([this](auto& object) { one(object); }, value);
+    std::visit([this](auto& object) { this->one(object); }, value);
   }
   template <class T>
   requires std::is_class_v<T>

@@ -51,7 +51,8 @@ class Agenda {
     template <class Call>
     void set(Call&& call) {
       using Kept = std::decay_t<Call>;
-      static_assert(sizeof(Kept) <= sizeof place_ && alignof(Kept) <= alignof(std::max_align_t));
+      static_assert(sizeof(Kept) <= sizeof place_);
+      static_assert(alignof(Kept) <= alignof(std::max_align_t));
       new (place_) Kept(std::forward<Call>(call));
       call_ = [](void* kept) { (*static_cast<Kept*>(kept))(); };
       destroy_ = [](void* kept) noexcept { std::destroy_at(static_cast<Kept*>(kept)); };
