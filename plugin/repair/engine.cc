@@ -178,7 +178,7 @@ void RepairEngine::act(Step& step, Path& path, PathAction action,
 void RepairEngine::begin_fence(Path& path, std::int64_t now_ns) noexcept {
   path.is_suspended = false;
   path.failed_ns = now_ns;
-  path.peer_fenced_ns = 0;
+  path.peer_fenced_ns = path.peer_refused_ns = 0;
   path.tries = 0;
   if (now_ns - path.up_ns <= times::kLongLifeNs) return;
   path.attempts.reset();
@@ -229,7 +229,9 @@ void RepairEngine::take_of_path(Step& step, Path& path, const RepairEvent& event
   // A device that is gone takes nothing, so its end needs no fence at the other.
   if (path.is_device_gone) {
     if (path.peer_fenced_ns == 0) path.peer_fenced_ns = now_ns;
-  } else if (now_ns - path.failed_ns >= times::kLongestNewsNs) {  // the peer repeats it
+  } else if (path.peer_refused_ns == 0) {
+    path.peer_refused_ns = now_ns;
+  } else if (now_ns - path.peer_refused_ns >= times::kLongestNewsNs) {  // the peer repeats it
     say(step, path, Command::kEndNeitherFences);
   }
 }

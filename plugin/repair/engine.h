@@ -173,11 +173,12 @@ class RepairEngine {
     std::uint32_t tries = 0;        // to make the path anew, since it failed
     std::uint32_t brief_lives = 0;  // generations in a row that failed soon, by this end's device
     std::int64_t failed_ns = 0;
-    std::int64_t up_ns = 0;           // when the path was last made anew; 0: never
-    std::int64_t peer_fenced_ns = 0;  // if this end's device refuses: since when the peer is known
-                                      // to have fenced. 0: it is not
-    std::int64_t own_well_ns = 0;     // while a device stands in: since when the own one is well
-    std::int64_t beside_own_ns = 0;   // likewise: since when another path works by its own device
+    std::int64_t up_ns = 0;            // when the path was last made anew; 0: never
+    std::int64_t peer_fenced_ns = 0;   // if this end's device refuses: since when the peer is known
+                                       // to have fenced. 0: it is not
+    std::int64_t peer_refused_ns = 0;  // likewise: since when its device is known to refuse, too
+    std::int64_t own_well_ns = 0;      // while a device stands in: since when the own one is well
+    std::int64_t beside_own_ns = 0;    // likewise: since when another path works by its own device
     std::int64_t well_for_ns = times::kWellForNs;  // how long it has to be before it is used again
     std::int64_t look_ns = times::kNever;          // when to ask again whether it is
     std::int64_t finished_ns = times::kNever;      // when kCheckFinished is due

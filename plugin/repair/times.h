@@ -72,8 +72,9 @@ inline constexpr std::int64_t kLongestDrainNs = 200 * kNsPerMs;
 // peer has fenced, because the peer sends nothing any more and no switch keeps a packet for longer;
 // the report relies on it, since a later packet would change a buffer that NCCL has got back.
 inline constexpr std::int64_t kLongestWayNs = 200 * kNsPerMs;
-// If neither end's device can be fenced, the comm ends only after this time, because a device that
-// is removed refuses before its event is read, and a device that is gone needs no fence.
+// If neither end's device can be fenced, the comm ends only if the peer still says so this time
+// after it first did, because a device that is removed refuses before its event is read, and a
+// device that is gone needs no fence.
 inline constexpr std::int64_t kLongestNewsNs = kNsPerSec;
 // A receiver waits this long for data that its device has acknowledged: the completion comes within
 // microseconds of the acknowledgment or, from a device that has lost the data, never.

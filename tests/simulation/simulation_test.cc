@@ -156,6 +156,18 @@ TEST_CASE("simulation: a rail with two queue pairs is flushed by the device that
   CHECK(result.violation == "");
 }
 
+TEST_CASE("simulation: one end's device refuses the fence, and that of the other is gone",
+          "[simulation]") {
+  // The control channel is away for longer than the ends would wait for each other.
+  const RunResult result = run_text(
+      "run seed=2000050 hosts=2 nics=4 rails=2 queue_pairs=1 comms=1 most_bytes=8192 "
+      "groups_at_once=5 pace_us=69168 poll_ms=78 gpu=0 standbys=1 give_up_ms=0 faults_ms=6114\n"
+      "at 2915.203 for 1132.085 no-error-state h1/n1 h0/n1 0\n"
+      "at 3134.928 for 2459.612 ctl-mute h0/n0 h1/n0 0\n"
+      "at 3255.548 for 1.880 removed h0/n1 h1/n1 0\n");
+  CHECK(result.violation == "");
+}
+
 // --- Faults that end a job today, or leave it waiting, although another way is open. These are
 // expected failures: a test turns red when its fault is survived, and then says the opposite ---
 

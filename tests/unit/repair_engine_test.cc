@@ -174,6 +174,7 @@ TEST_CASE("engine: if the devices of neither end can be fenced, the comm ends") 
   TimedEngine end(one_path(false));
   (void)end.take(Path::kFailed);
   CHECK(find(end.take(Path::kFenceRefused), PathAction::kSendCannotFence) != nullptr);
+  end.now.ns += 10 * kSec;  // the peer's first message is late
   CHECK(!has(end.take(Path::kCannotFence), Command::kEndNeitherFences));  // a removal may be coming
   SECTION("for good") {
     end.now.ns += kSec;
