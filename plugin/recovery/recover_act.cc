@@ -144,9 +144,6 @@ std::optional<RepairEvent> Recover::act(Comm& comm, const RepairCommand& command
     case PathAction::kProtocolError:
       on_protocol_error(comm, "a message about a path that does not fit its state");
       break;
-    case PathAction::kRetireQueues:
-    case PathAction::kProbe:
-    case PathAction::kJoin: break;  // the engine does not pass these on
   }
   return {};
 }

@@ -154,11 +154,8 @@ void RepairEngine::take(Step& step, Path& path, const PathEvent& event) noexcept
 
 void RepairEngine::act(Step& step, Path& path, PathAction action,
                        const PathTransition& made) noexcept {
-  // The fence leaves the path, queue pairs stay until others take their place, the order to connect
-  // one has it probed, and kJoin was before the event.
-  const PathActions parts = {PathAction::kRetireQueues, PathAction::kProbe, PathAction::kJoin};
   const bool is_detached = action == PathAction::kDetach;
-  if (parts.has(action) || (is_detached && made.actions.has(PathAction::kMoveToError))) return;
+  if (is_detached && made.actions.has(PathAction::kMoveToError)) return;  // a part of the fence
   RepairCommand command = {.path = number(path),
                            .action = action,
                            .generation = made.message_generation,

@@ -117,7 +117,6 @@ PathTransition when_up(const PathStatus& status, const PathEvent& event) noexcep
     case Kind::kQueuesMade:
     case Kind::kProbed:
     case Kind::kQueuesFailed:
-    case Kind::kData:
     case Kind::kNotNow:  // before the answer by which the path came up
     case Kind::kWell:    // the same
     case Kind::kReady: return ignore(status);
@@ -130,7 +129,7 @@ PathTransition when_fencing(PathStatus status, const PathEvent& event) noexcept 
     case Kind::kDrained: {
       const PathActions told = {kTakeReport, kSendFenced};
       if (!status.has_peer_report) return to(status, PathState::kFenced, told);
-      return to(status, PathState::kClear, told | PathActions{kResolve, kRetireQueues});
+      return to(status, PathState::kClear, told | PathActions{kResolve});
     }
     case Kind::kFenced:
     case Kind::kOffer:
@@ -155,7 +154,6 @@ PathTransition when_fencing(PathStatus status, const PathEvent& event) noexcept 
     case Kind::kQueuesMade:
     case Kind::kProbed:
     case Kind::kQueuesFailed:
-    case Kind::kData:
     case Kind::kAnswer:
     case Kind::kNotNow:
     case Kind::kWell:
@@ -173,7 +171,7 @@ PathTransition when_fenced(PathStatus status, const PathEvent& event) noexcept {
       }
       // The peer repeats its offer, which finds us in kClear.
       status.has_peer_report = true;
-      return to(status, PathState::kClear, {kKeepPeerReport, kResolve, kRetireQueues});
+      return to(status, PathState::kClear, {kKeepPeerReport, kResolve});
     case Kind::kCannotFence:  // the peer missed our report
     case Kind::kTimer: return stay(status, {kSendFenced});
     case Kind::kPortWell: return note_port(status, true);
@@ -184,7 +182,6 @@ PathTransition when_fenced(PathStatus status, const PathEvent& event) noexcept {
     case Kind::kQueuesMade:
     case Kind::kProbed:
     case Kind::kQueuesFailed:
-    case Kind::kData:
     case Kind::kAnswer:
     case Kind::kNotNow:
     case Kind::kWell:
@@ -223,7 +220,6 @@ PathTransition when_clear(const PathStatus& status, const PathEvent& event) noex
     case Kind::kQueuesMade:
     case Kind::kProbed:
     case Kind::kQueuesFailed:
-    case Kind::kData:
     case Kind::kAnswer:  // the next offer tells the peer that we have given up this one
     case Kind::kNotNow:
     case Kind::kReady: return ignore(status);
@@ -235,7 +231,7 @@ PathTransition when_making(PathStatus status, const PathEvent& event) noexcept {
   switch (event.kind) {
     case Kind::kQueuesMade:
       if (status.is_sender) return to(status, PathState::kOffered, {kSendOffer});
-      return to(status, PathState::kAnswered, {kJoin, kSendAnswer});
+      return to(status, PathState::kAnswered, {kSendAnswer});
     case Kind::kQueuesFailed:
       return to(status, PathState::kClear,
                 status.is_sender ? PathActions{} : PathActions{kSendNotNow});
@@ -254,7 +250,6 @@ PathTransition when_making(PathStatus status, const PathEvent& event) noexcept {
     case Kind::kDrained:
     case Kind::kTimer:
     case Kind::kProbed:
-    case Kind::kData:
     case Kind::kFenced:  // of this generation there is nothing to report yet
     case Kind::kAnswer:
     case Kind::kNotNow:
@@ -266,7 +261,7 @@ PathTransition when_making(PathStatus status, const PathEvent& event) noexcept {
 
 PathTransition when_offered(PathStatus status, const PathEvent& event) noexcept {
   switch (event.kind) {
-    case Kind::kAnswer: return to(status, PathState::kProbing, {kConnectQueues, kProbe});
+    case Kind::kAnswer: return to(status, PathState::kProbing, {kConnectQueues});
     case Kind::kCannotFence:
     case Kind::kFenced: return answer_fenced(status, event, {kDestroyQueues});
     case Kind::kPortNotWell: status.is_port_well = false; return give_up_offer(status);
@@ -280,7 +275,6 @@ PathTransition when_offered(PathStatus status, const PathEvent& event) noexcept 
     case Kind::kDrained:
     case Kind::kQueuesMade:
     case Kind::kProbed:
-    case Kind::kData:
     case Kind::kOffer:
     case Kind::kReady: return ignore(status);
   }
@@ -289,7 +283,7 @@ PathTransition when_offered(PathStatus status, const PathEvent& event) noexcept 
 
 PathTransition when_probing(PathStatus status, const PathEvent& event) noexcept {
   switch (event.kind) {
-    case Kind::kProbed: return to(status, PathState::kUp, {kJoin, kSendReady});
+    case Kind::kProbed: return to(status, PathState::kUp, {kSendReady});
     case Kind::kCannotFence:
     case Kind::kFenced: return answer_fenced(status, event, {kDestroyQueues});
     case Kind::kPortNotWell: status.is_port_well = false; return give_up_offer(status);
@@ -300,7 +294,6 @@ PathTransition when_probing(PathStatus status, const PathEvent& event) noexcept 
     case Kind::kFenceRefused:
     case Kind::kDrained:
     case Kind::kQueuesMade:
-    case Kind::kData:
     case Kind::kOffer:
     case Kind::kAnswer:
     case Kind::kNotNow:  // before the answer
@@ -323,7 +316,6 @@ PathTransition when_answered(const PathStatus& status, const PathEvent& event) n
     case Kind::kFenced: return fence_for_peer(status);
     case Kind::kTimer: return stay(status, {kSendAnswer});
     case Kind::kPortWell: return note_port(status, true);
-    case Kind::kData:  // counts, like that of a path in kUp
     case Kind::kFenceRefused:
     case Kind::kDrained:
     case Kind::kQueuesMade:
@@ -368,8 +360,7 @@ bool is_for(bool is_sender, Kind message) noexcept {
     case Kind::kPortNotWell:
     case Kind::kQueuesMade:
     case Kind::kProbed:
-    case Kind::kQueuesFailed:
-    case Kind::kData: return true;
+    case Kind::kQueuesFailed: return true;
   }
   return true;
 }

@@ -63,10 +63,9 @@ struct PathEvent {
     kTimer,         // it is time to repeat a message or, in kClear, to offer again
     kPortWell,      // the port has become usable
     kPortNotWell,   // the port has become unusable
-    kQueuesMade,    // the new queue pair is there; at the receiver it is connected as well
-    kProbed,        // the write of 0 bytes has completed
+    kQueuesMade,    // the new queue pair is there; at the receiver it is connected and in use
+    kProbed,        // the write of 0 bytes has completed, and the new queue pair is in use
     kQueuesFailed,  // the new queue pair could not be made or connected, or its probe has failed
-    kData,          // something has arrived on the path
     // --- Messages ---
     kFenced,       // with the peer's report; says whether the peer has ours
     kCannotFence,  // memory of the peer may change until this end has fenced
@@ -76,7 +75,7 @@ struct PathEvent {
     kWell,
     kReady,  // to the receiver
   };
-  static constexpr std::uint8_t kKinds = 17;
+  static constexpr std::uint8_t kKinds = 16;
 
   Kind kind = Kind::kTimer;
   std::uint32_t generation = 0;  // of a message
@@ -91,13 +90,11 @@ enum class PathAction : std::uint8_t {
   kMoveToError,     // the queue pair, so that nothing arrives any more
   kTakeReport,      // of this end, about everything until now
   kKeepPeerReport,  // that came with the message
-  kResolve,         // decide with both reports what is sent again
-  kRetireQueues,    // sets them aside until their successors exist: no number is used again at once
+  kResolve,         // decide with both reports what is sent again. The queue pair stays until
+                    // another takes its place, so that no number is used again at once
   kDestroyQueues,   // at once: they have carried nothing
   kMakeQueues,      // of the new generation; the receiver also connects them. kQueuesMade follows
-  kConnectQueues,   // the sender, as the answer says, and
-  kProbe,           // write 0 bytes; kProbed follows
-  kJoin,            // the data thread may use the path, but the receiver must not grant on it
+  kConnectQueues,   // the sender, as the answer says, and writes 0 bytes. kProbed follows
   kAllowGrants,
   kSendFenced,  // with the report that was taken last
   kSendCannotFence,
@@ -149,7 +146,7 @@ struct PathTransition {
 };
 
 // If an action fails, the later ones of the transition are not taken. kQueuesFailed follows if
-// kMakeQueues, kConnectQueues or kProbe has failed. A transition without actions into the same
+// kMakeQueues or kConnectQueues has failed. A transition without actions into the same
 // state means that the event is ignored.
 PathTransition on_event(const PathStatus& status, const PathEvent& event) noexcept;
 

@@ -17,9 +17,9 @@ namespace {
 constexpr std::array<std::string_view, 8> kStates = {"Up",     "Fencing", "Fenced",  "Clear",
                                                      "Making", "Offered", "Probing", "Answered"};
 constexpr std::array<std::string_view, PathEvent::kKinds> kEvents = {
-    "failed",      "fence-refused", "drained",       "timer", "port-well", "port-not-well",
-    "queues-made", "probed",        "queues-failed", "data",  "FENCED",    "CANNOT_FENCE",
-    "OFFER",       "ANSWER",        "NOT_NOW",       "WELL",  "READY"};
+    "failed",      "fence-refused", "drained",       "timer",  "port-well",    "port-not-well",
+    "queues-made", "probed",        "queues-failed", "FENCED", "CANNOT_FENCE", "OFFER",
+    "ANSWER",      "NOT_NOW",       "WELL",          "READY"};
 constexpr std::array<std::string_view, 2> kRoles = {"receiver", "sender"};
 
 // By role, state and event: how often the event came, was ignored, and led to which state.

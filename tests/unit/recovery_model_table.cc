@@ -57,12 +57,27 @@ bool is_empty(const ByLine& lines) {
 
 void ModelWorld::event(bool is_sender, std::uint8_t path, const PathEvent& event,
                        std::uint16_t report) {
-  const PathTransition made = on_event(status_of(end(is_sender, path), is_sender), event);
-  set_status(end(is_sender, path), made.next);
+  ModelEnd& our = end(is_sender, path);
+  const PathStatus before = status_of(our, is_sender);
+  const PathTransition made = on_event(before, event);
+  set_status(our, made.next);
+  const bool has_joined =
+      (before.state == PathState::kMaking && made.next.state == PathState::kAnswered) ||
+      (before.state == PathState::kProbing && made.next.state == PathState::kUp);
+  if (has_joined) join(is_sender, our);
   made.actions.each([&](PathAction action) {
     take(is_sender, path, action, made, report);
     return true;
   });
+}
+
+void ModelWorld::join(bool is_sender, ModelEnd& our) {
+  our.is_joined = true;
+  if (is_sender) {
+    our.own_report = 0;
+  } else {
+    our.live = static_cast<std::uint8_t>(our.generation + 1);
+  }
 }
 
 void ModelWorld::take(bool is_sender, std::uint8_t path, PathAction action,
@@ -83,23 +98,13 @@ void ModelWorld::take(bool is_sender, std::uint8_t path, PathAction action,
     case PathAction::kKeepPeerReport: our.peer_report = report; break;
     case PathAction::kResolve:
       is_sender ? resolve_as_sender(path) : resolve_as_receiver(path);
-      break;
-    case PathAction::kRetireQueues:  // nobody polls them any more
+      // Nobody polls the former queue pair any more.
       (is_sender ? state_.paths[path].acks : state_.paths[path].notices) = {};
       break;
     case PathAction::kDestroyQueues: destroy_queues(is_sender, path); break;
     case PathAction::kMakeQueues: make_queues(is_sender, path); break;
     case PathAction::kConnectQueues:
       our.live = static_cast<std::uint8_t>(our.generation + 1);
-      break;
-    case PathAction::kProbe: break;
-    case PathAction::kJoin:
-      our.is_joined = true;
-      if (is_sender) {
-        our.own_report = 0;
-      } else {
-        our.live = static_cast<std::uint8_t>(our.generation + 1);
-      }
       break;
     case PathAction::kAllowGrants: our.may_grant = true; break;
     case PathAction::kSendFenced: send_message(is_sender, path, Kind::kFenced, made); break;

@@ -68,6 +68,7 @@ class ModelWorld {
     if (!holds && wrong_ == nullptr) wrong_ = wrong;
   }
 
+  static void join(bool is_sender, ModelEnd& our);
   void take(bool is_sender, std::uint8_t path, PathAction action, const PathTransition& made,
             std::uint16_t report);
   void send_message(bool is_sender, std::uint8_t path, PathEvent::Kind kind,

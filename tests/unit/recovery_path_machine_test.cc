@@ -55,18 +55,8 @@ const std::vector<Row>& table() {
 
       {End::kBoth, kFenced, Kind::kTimer, kNow, {kSendFenced}, kFenced},
       {End::kBoth, kFenced, Kind::kCannotFence, kNow, {kSendFenced}, kFenced},
-      {End::kBoth,
-       kFenced,
-       Kind::kFenced,
-       kNow,
-       {kKeepPeerReport, kResolve, kRetireQueues},
-       kClear},
-      {End::kReceiver,
-       kFenced,
-       Kind::kOffer,
-       kNew,
-       {kKeepPeerReport, kResolve, kRetireQueues},
-       kClear},
+      {End::kBoth, kFenced, Kind::kFenced, kNow, {kKeepPeerReport, kResolve}, kClear},
+      {End::kReceiver, kFenced, Kind::kOffer, kNew, {kKeepPeerReport, kResolve}, kClear},
 
       {End::kBoth, kClear, Kind::kFenced, kNow, {kSendFenced}, kClear},
       {End::kBoth, kClear, Kind::kCannotFence, kNow, {kSendFenced}, kClear},
@@ -80,12 +70,12 @@ const std::vector<Row>& table() {
       {End::kSender, kMaking, Kind::kQueuesMade, kNow, {kSendOffer}, kOffered},
       {End::kSender, kMaking, Kind::kQueuesFailed, kNow, {}, kClear},
       {End::kSender, kMaking, Kind::kPortNotWell, kNow, {kDestroyQueues}, kClear},
-      {End::kReceiver, kMaking, Kind::kQueuesMade, kNow, {kJoin, kSendAnswer}, kAnswered},
+      {End::kReceiver, kMaking, Kind::kQueuesMade, kNow, {kSendAnswer}, kAnswered},
       {End::kReceiver, kMaking, Kind::kQueuesFailed, kNow, {kSendNotNow}, kClear},
       {End::kReceiver, kMaking, Kind::kPortNotWell, kNow, {kDestroyQueues, kSendNotNow}, kClear},
       {End::kReceiver, kMaking, Kind::kOffer, kNew, {kDestroyQueues, kMakeQueues}, kMaking},
 
-      {End::kSender, kOffered, Kind::kAnswer, kNow, {kConnectQueues, kProbe}, kProbing},
+      {End::kSender, kOffered, Kind::kAnswer, kNow, {kConnectQueues}, kProbing},
       {End::kSender, kOffered, Kind::kTimer, kNow, {kSendOffer}, kOffered},
       {End::kSender, kOffered, Kind::kWell, kNow, {kSendOffer}, kOffered},
       {End::kSender, kOffered, Kind::kNotNow, kNow, {kDestroyQueues}, kClear},
@@ -95,7 +85,7 @@ const std::vector<Row>& table() {
       {End::kSender, kOffered, Kind::kFenced, kNow, {kDestroyQueues, kSendFenced}, kClear},
       {End::kSender, kOffered, Kind::kCannotFence, kNow, {kDestroyQueues, kSendFenced}, kClear},
 
-      {End::kSender, kProbing, Kind::kProbed, kNow, {kJoin, kSendReady}, kUp},
+      {End::kSender, kProbing, Kind::kProbed, kNow, {kSendReady}, kUp},
       {End::kSender, kProbing, Kind::kFailed, kNow, {kDestroyQueues}, kClear},
       {End::kSender, kProbing, Kind::kQueuesFailed, kNow, {kDestroyQueues}, kClear},
       {End::kSender, kProbing, Kind::kPortNotWell, kNow, {kDestroyQueues}, kClear},
@@ -217,14 +207,14 @@ TEST_CASE("path machine: an end that has the peer's report resolves when it is d
   status.has_peer_report = true;
   const PathTransition drained = on_event(status, local(Kind::kDrained));
   CHECK(drained.next.state == kClear);
-  CHECK(drained.actions == PathActions{kTakeReport, kResolve, kRetireQueues, kSendFenced});
+  CHECK(drained.actions == PathActions{kTakeReport, kResolve, kSendFenced});
   CHECK(drained.has_peer_report);
   std::vector<PathAction> order;
   drained.actions.each([&order](PathAction action) {
     order.push_back(action);
     return true;
   });
-  CHECK(order == std::vector{kTakeReport, kResolve, kRetireQueues, kSendFenced});
+  CHECK(order == std::vector{kTakeReport, kResolve, kSendFenced});
 }
 
 TEST_CASE("path machine: two ends that are clear do not answer each other for ever",
