@@ -163,6 +163,23 @@ TEST_CASE("simulation: one end's device refuses the fence, and that of the other
   CHECK(result.violation == "");
 }
 
+TEST_CASE("simulation: an end reports what it has got when the queue pair is drained",
+          "[simulation]") {
+  const RunResult result = run_text(
+      "run seed=10020 hosts=2 nics=4 rails=2 queue_pairs=2 comms=2 most_bytes=262144"
+      " groups_at_once=5 pace_us=21389 poll_ms=38 gpu=0 standbys=1 give_up_ms=0 faults_ms=6007\n"
+      "at 362.268 for 3096.852 down h0/n1 h1/n1 0\n"
+      "at 548.376 for 1.082 ctl-mute h1/n1 h0/n1 0\n"
+      "at 1139.359 for 1.222 down h1/n1 h0/n0 0\n"
+      "at 1168.071 for 481.115 down h0/n0 h1/n2 0\n"
+      "at 3663.922 for 2993.804 delay h0/n0 h1/n0 23\n"
+      "at 3944.900 for 1.014 delay h1/n0 h0/n0 3\n"
+      "at 4156.638 for 1200.670 down h1/n0 h0/n0 0\n"
+      "at 4397.666 for 1.300 no-posts h0/n1 h1/n1 0\n"
+      "at 5422.178 for 109.053 down h1/n1 h0/n1 0\n");
+  CHECK(result.violation == "");
+}
+
 // --- Faults that end a job today, or leave it waiting, although another way is open. These are
 // expected failures: a test turns red when its fault is survived, and then says the opposite ---
 
