@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What becomes an event of the engine: failures that the transfer floor notices, messages of the
-// peer, results of the control thread, and news of ports.
+// Makes events for the engine of failures that the transfer floor notices, messages of the peer,
+// results of the control thread, and news of ports.
 #include "plugin/recovery/recover.h"
 
 #include <optional>

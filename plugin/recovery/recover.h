@@ -43,7 +43,7 @@ class Recover final : public PathEvents {
   Status on_quiet(Comm& comm, StallWatch::Verdict verdict) override;
 
  private:
-  // What goes with a path of the engine, and is only passed on or said.
+  // Data about a path that the engine does not need: it is passed on, or part of a sentence.
   struct Path {
     using Report = decltype(wire::Fenced::report);
 

@@ -4,9 +4,9 @@
 // again. An engine has no clock, log or verbs and knows no other object: equal events at equal
 // times give equal commands. plugin/recovery feeds it, and carries its commands out.
 //
-// What follows for one path is in a table (path_machine.h). The engine adds the timers, what the
-// paths of a comm have to do with each other, devices that are gone or stand in, and the wait
-// without any path.
+// A table says what follows for one path (path_machine.h). The engine adds the timers, the
+// relations between the paths of a comm, devices that are gone or stand in, and the wait without
+// any path.
 #pragma once
 
 #include <algorithm>

@@ -28,7 +28,7 @@ constexpr bool are_ordered(const Delays& delays) noexcept {
 // A waiting thread looks this often, which is a fraction of the shortest limit, since each look
 // costs some function calls for each path.
 inline constexpr std::int64_t kSilenceLookEveryNs = 20 * kNsPerMs;
-// Of the time between two looks no more than this counts, because a thread that was stopped has not
+// No more than this counts of the time between two looks, because a thread that was stopped has not
 // waited all that time, while a thread on a busy processor does look at least this often.
 inline constexpr std::int64_t kSilenceMostCountedNs = 100 * kNsPerMs;
 // A path that has answered before is silent after this time at the earliest, which is far longer

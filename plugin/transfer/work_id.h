@@ -70,7 +70,7 @@ struct FenceRead {
   }
 };
 
-// What the completion of a sender's signaled work request says about it and the unsignaled ones
+// The completion of a sender's signaled work request tells this about it and the unsignaled ones
 // before it. The fast functions, which serve comms with one path, leave `wrs` and `bytes` 0: they
 // need neither.
 struct SendId {
@@ -92,7 +92,7 @@ struct SendId {
 
 namespace work_id {
 
-// Of a sender, `wr_id % kMaxLines` is the slot, whatever else the wr_id says.
+// A sender's `wr_id % kMaxLines` is the slot, whatever else the wr_id says.
 static_assert(std::has_single_bit(wire::kMaxLines) && kSeveral % wire::kMaxLines == 0);
 constexpr bool is_slot(std::uint64_t wr_id) noexcept {
   return (SendId::of(wr_id).slot & ~unsigned{kSeveral}) < wire::kMaxLines;

@@ -98,7 +98,7 @@ void ModelWorld::take(bool is_sender, std::uint8_t path, PathAction action,
     case PathAction::kKeepPeerReport: our.peer_report = report; break;
     case PathAction::kResolve:
       is_sender ? resolve_as_sender(path) : resolve_as_receiver(path);
-      // Nobody polls the former queue pair any more.
+      // The former queue pair is not polled any more.
       (is_sender ? state_.paths[path].acks : state_.paths[path].notices) = {};
       break;
     case PathAction::kDestroyQueues: destroy_queues(is_sender, path); break;
