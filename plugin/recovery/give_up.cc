@@ -15,7 +15,7 @@ namespace {
 // Signs of a fault of the local port, from a query of the device. Faults that ended before
 // `since_ns` do not count.
 PortReport report_on_own_port(const Comm& comm, std::size_t path, std::int64_t since_ns) {
-  const PathResources& resources = comm.paths()[path];
+  const PathResources& resources = comm.paths()[path].resources;
   return report_on_port(query_own_port(*resources.device, resources.own), resources.own,
                         *resources.device->history, since_ns, now_ns());
 }
@@ -27,7 +27,7 @@ std::size_t suspect_of_stall(const Comm& comm, std::int64_t since_ns) {
     if (!report_on_own_port(comm, i, since_ns).trouble.empty()) return i;
   }
   for (std::size_t i = 0; i < comm.paths().size(); ++i) {
-    if (comm.has_sends_under_way(i)) return i;
+    if (comm.has_sends_under_way(comm.paths()[i])) return i;
   }
   return 0;
 }
@@ -35,20 +35,20 @@ std::size_t suspect_of_stall(const Comm& comm, std::int64_t since_ns) {
 }  // namespace
 
 Ends ends_of(const Comm& comm, std::size_t path) {
-  const Device& device = *comm.paths()[path].device;
+  const Device& device = *comm.paths()[path].resources.device;
   PeerName peer = comm.link().peer();
-  const std::string& port = comm.paths()[path].peer_device;
+  const std::string& port = comm.paths()[path].resources.peer_device;
   if (!port.empty()) peer.device = port;
   return {.here = host_name() + ":" + device.ibdev + ":" + std::to_string(device.port),
           .there = peer.place()};
 }
 
-void GiveUp::on_failed_request(Comm& comm, const DataPath& path, const ibv_wc& failed,
+void GiveUp::on_failed_request(Comm& comm, const Path& path, const ibv_wc& failed,
                                const char* doing) {
   comm.stats().add(Counter::kErrors);
   comm.stats().record(Event::kCompletionError, failed.status, failed.vendor_err, path.index);
   if (suspicion_) return;  // requests that were flushed after it; only the first knows the cause
-  const PathResources& resources = comm.paths()[path.index];
+  const PathResources& resources = comm.paths()[path.index].resources;
   // The stall watch may have looked last a long time ago.
   const std::int64_t now = now_ns();
   suspicion_ = {
@@ -64,13 +64,13 @@ void GiveUp::on_failed_request(Comm& comm, const DataPath& path, const ibv_wc& f
   grace_ends_ns_ = now + times::kGraceNs;
 }
 
-Errc GiveUp::on_refused(Comm& comm, const DataPath& path, int rc, const char* doing) {
+Errc GiveUp::on_refused(Comm& comm, const Path& path, int rc, const char* doing) {
   const std::string cause = "the cause is at " + ends_of(comm, path.index).here + ": " +
                             describe({Errc::kSystem, rc, "the device refused it"});
   return end(comm, path.index, doing, {.code = Errc::kSystem, .cause = cause}).error().code;
 }
 
-void GiveUp::on_unreadable_queue(Comm& comm, const DataPath& path) {
+void GiveUp::on_unreadable_queue(Comm& comm, const Path& path) {
   const std::string cause =
       "the cause is at " + ends_of(comm, path.index).here + ": its completion queue cannot be read";
   (void)end(comm, path.index, "go on", {.code = Errc::kSystem, .cause = cause});
@@ -164,7 +164,7 @@ Status GiveUp::on_quiet(Comm& comm, StallWatch::Verdict verdict) {
   const StallWatch& watch = comm.watch();
   comm.stats().record(Event::kTimedOut, 0, static_cast<std::uint64_t>(watch.limit_ns()));
   const std::size_t index = suspect_of_stall(comm, watch.quiet_since_ns());
-  const PathResources& path = comm.paths()[index];
+  const PathResources& path = comm.paths()[index].resources;
   char stalled[128];
   std::snprintf(stalled, sizeof stalled,
                 "nothing has completed for %.1f s (queue pair 0x%x to 0x%x)",

@@ -22,10 +22,10 @@ Ends ends_of(const Comm& comm, std::size_t path);
 // One for each comm. Allocates nothing until something fails.
 class GiveUp final : public PathEvents {
  public:
-  void on_failed_request(Comm& comm, const DataPath& path, const ibv_wc& failed,
+  void on_failed_request(Comm& comm, const Path& path, const ibv_wc& failed,
                          const char* doing) override;
-  Errc on_refused(Comm& comm, const DataPath& path, int rc, const char* doing) override;
-  void on_unreadable_queue(Comm& comm, const DataPath& path) override;
+  Errc on_refused(Comm& comm, const Path& path, int rc, const char* doing) override;
+  void on_unreadable_queue(Comm& comm, const Path& path) override;
   void on_protocol_error(Comm& comm, const char* what) override;
   Errc on_fault(Comm& comm, Errc code, const char* doing, const std::string& cause) override;
   Status on_alarm(Comm& comm) override;

@@ -4,6 +4,7 @@
 // results of the control thread, and news of ports.
 #include "plugin/recovery/recover.h"
 
+#include <array>
 #include <optional>
 #include <utility>
 #include <variant>
@@ -97,7 +98,7 @@ RepairEvent event_at(std::size_t path, RepairEvent::Kind kind) noexcept {
 
 // --- What the transfer floor reports ---
 
-void Recover::on_failed_request(Comm& comm, const DataPath& path, const ibv_wc& failed,
+void Recover::on_failed_request(Comm& comm, const Path& path, const ibv_wc& failed,
                                 const char* doing) {
   // Requests that are flushed after a fault of a program have the same cause.
   const bool is_explained = is_path_failure(failed.status) && !give_up_.suspects(path.index);
@@ -110,7 +111,7 @@ void Recover::on_failed_request(Comm& comm, const DataPath& path, const ibv_wc& 
             std::string("a ") + doing + " failed: " + verbs::wc_status_text(failed.status));
 }
 
-Errc Recover::on_refused(Comm& comm, const DataPath& path, int rc, const char* doing) {
+Errc Recover::on_refused(Comm& comm, const Path& path, int rc, const char* doing) {
   if (!can_recover(comm, path.index)) return give_up_.on_refused(comm, path, rc, doing);
   fail_path(comm, path.index,
             std::string("cannot ") + doing + ": " +
@@ -118,8 +119,8 @@ Errc Recover::on_refused(Comm& comm, const DataPath& path, int rc, const char* d
   return Errc::kOk;
 }
 
-void Recover::on_unreadable_queue(Comm& comm, const DataPath& path) {
-  if (!path.is_up) return;  // nothing of it counts any more
+void Recover::on_unreadable_queue(Comm& comm, const Path& path) {
+  if (!path.posts) return;  // nothing of it counts any more
   if (!can_recover(comm, path.index)) return give_up_.on_unreadable_queue(comm, path);
   fail_path(comm, path.index, "its completion queue cannot be read");
 }
@@ -144,10 +145,10 @@ Errc Recover::on_call_while_alarmed(Comm& comm, const char* call, bool* may) {
 
 void Recover::on_waiting(Comm& comm, std::int64_t now_ns) {
   if (!comm.link().exchanges_reports() || comm.link().has_ended()) return;
-  if (silence_ == nullptr) silence_ = std::make_unique<SilenceWatch>();
-  if (!silence_->is_due(now_ns)) return;
-  const SilenceWatch::Findings found = silence_->look(
-      comm.paths().size(), now_ns, [&](std::size_t path) { return comm.signs_of(path); });
+  if (!silence_.is_due(now_ns)) return;
+  std::array<PathSigns, wire::kMaxPaths> signs;
+  for (Path& path : comm.paths()) signs[path.index] = comm.signs_of(path);
+  const SilenceWatch::Findings found = silence_.look({signs.data(), comm.paths().size()}, now_ns);
   if (found.must_ask) (void)comm.probe_paths();  // what the device refuses is reported by itself
   for (std::size_t path = 0; path < comm.paths().size(); ++path) {
     if ((found.silent >> path & 1) == 0 || !comm.is_up(path) || !can_recover(comm, path)) continue;
@@ -164,7 +165,7 @@ Status Recover::on_quiet(Comm& comm, StallWatch::Verdict verdict) {
   }
   // Their devices should have reported an error by now. Soft RoCE can retry for ever.
   for (std::size_t path = 0; path < comm.paths().size(); ++path) {
-    if (!comm.is_up(path) || !comm.waits_for(path)) continue;
+    if (!comm.is_up(path) || !comm.owes_answer(comm.paths()[path])) continue;
     if (!can_recover(comm, path)) return give_up_.on_quiet(comm, verdict);
     fail_path(
         comm, path,
@@ -179,23 +180,29 @@ RepairEngine::Moment Recover::moment(const Comm& comm) noexcept {
   return {.ns = now_ns(), .has_standby = comm.has_standby()};
 }
 
-Recover::State& Recover::state(const Comm& comm) {
+Recover::State& Recover::state(Comm& comm) {
   if (state_ != nullptr) return *state_;
   RepairEngine::Facts facts = {.is_sender = comm.role() == Role::kSend,
                                .give_up_ns = give_up_ns_,
                                .paths = comm.paths().size()};
   for (std::size_t path = 0; path < facts.paths; ++path) {
-    const PathResources& resources = comm.paths()[path];
+    const PathResources& resources = comm.paths()[path].resources;
     facts.path[path] = {.rail = resources.rail, .is_by_cm = static_cast<bool>(resources.queues.cm)};
   }
   state_ = std::make_unique<State>(facts);
+  for (Path& path : comm.paths()) path.repair = std::make_unique<PathRepair>();
   return *state_;
+}
+
+PathRepair& Recover::repair_of(Comm& comm, std::size_t path) {
+  (void)state(comm);
+  return *comm.paths()[path].repair;
 }
 
 bool Recover::can_recover(const Comm& comm, std::size_t path) const noexcept {
   if (!comm.link().exchanges_reports() || comm.link().has_ended()) return false;
   if (state_ != nullptr) return state_->engine.may_lose(path);
-  return !comm.paths()[path].queues.cm || comm.paths().size() > 1;  // all are up
+  return !comm.paths()[path].resources.queues.cm || comm.paths().size() > 1;  // all are up
 }
 
 void Recover::fail_path(Comm& comm, std::size_t path, const std::string& cause) {
@@ -204,11 +211,11 @@ void Recover::fail_path(Comm& comm, std::size_t path, const std::string& cause) 
 
 void Recover::fail_path(Comm& comm, std::size_t path, const std::string& cause,
                         const RepairEvent& event) {
-  path_of(comm, path).cause = cause;
+  repair_of(comm, path).cause = cause;
   // A caller that posts must not go on with this path, also if the event has to wait.
   if (state_->is_busy && comm.is_up(path)) {
     state_->engine.suspend(path);
-    if (!comm.suspend(path)) {
+    if (!comm.suspend(comm.paths()[path])) {
       (void)on_fault(comm, Errc::kSystem, "go on without a path", describe({Errc::kNoMemory}));
       return;
     }
@@ -236,7 +243,8 @@ void Recover::advance(Comm& comm) {
   const RepairEngine& engine = state_->engine;
   for (std::size_t path = 0; path < comm.paths().size(); ++path) {
     RepairEvent look = event_at(path, RepairEvent::Kind::kLook);
-    look.is_fenced = engine.status(path).state == PathState::kFencing && comm.is_fenced(path);
+    look.is_fenced =
+        engine.status(path).state == PathState::kFencing && comm.is_fenced(comm.paths()[path]);
     take(comm, look);
   }
   // Only now, because a look at one path may have shown that another has failed.
@@ -279,14 +287,14 @@ void Recover::take_message(Comm& comm, const PathMessage& message) {
                      ends_of(comm, path).there + " has given up the last path");
       return;
     }
-    path_of(comm, path).cause = "it has failed at the other end";
+    repair_of(comm, path).cause = "it has failed at the other end";
     // A queue pair that the other end fences in the middle of a message may refuse it with a status
     // that otherwise shows a fault of a program.
     give_up_.forget_suspicion_of(path);
   }
   const auto* const fenced = std::get_if<wire::Fenced>(&message);
   if (fenced != nullptr && !fenced->finished.empty()) {
-    Path& known = path_of(comm, path);
+    PathRepair& known = repair_of(comm, path);
     known.finished = fenced->finished;
     known.finished_end = std::get<wire::SenderReport>(fenced->report).taken;
     event.has_finished = true;
@@ -295,7 +303,7 @@ void Recover::take_message(Comm& comm, const PathMessage& message) {
 }
 
 void Recover::take_made(Comm& comm, PathMade made) {
-  Path& path = path_of(comm, made.path);
+  PathRepair& path = repair_of(comm, made.path);
   if (!state_->engine.awaits_queues(made.path, made.generation)) {
     if (made.resources != nullptr) comm.link().discard(std::move(made.resources));
     return;
@@ -316,7 +324,7 @@ void Recover::take_failure(Comm& comm, const PathNotMade& failure) {
   BL_INFO(kLogNet, "%s: path %d of %zu cannot be made anew yet: %s",
           comm.name_for_log(failure.path).c_str(), failure.path + 1, comm.paths().size(),
           failure.why.c_str());
-  path_of(comm, failure.path).last_try = failure.why;
+  repair_of(comm, failure.path).last_try = failure.why;
   take(comm, of_path(failure.path, PathEvent::Kind::kQueuesFailed));
 }
 
@@ -325,19 +333,19 @@ void Recover::take_failure(Comm& comm, const PathNotMade& failure) {
 // A device may retry for seconds before a completion says what the event says at once. An
 // event may be false, so the port is asked.
 void Recover::check_port(Comm& comm, std::size_t path) {
-  const Device& device = *comm.paths()[path].device;
+  const Device& device = *comm.paths()[path].resources.device;
   if (device.context->is_gone()) lose_device(comm, path);
   const bool is_up = comm.is_up(path);
-  const PortHistory& port = is_up ? *device.history : *own_device(comm, path).history;
+  const PortHistory& port = is_up ? *device.history : *comm.paths()[path].own_device().history;
   const std::int64_t event_ns = is_up ? port.went_down_ns() : port.newest_ns();
   if (event_ns == 0 || !can_recover(comm, path)) return;
-  if (std::exchange(path_of(comm, path).port_event_ns, event_ns) == event_ns) return;
+  if (std::exchange(repair_of(comm, path).port_event_ns, event_ns) == event_ns) return;
   if (is_up) return check_port_in_use(comm, path);
   take(comm, ask_own_port(comm, path));
 }
 
 void Recover::check_port_in_use(Comm& comm, std::size_t path) {
-  const PathResources& resources = comm.paths()[path];
+  const PathResources& resources = comm.paths()[path].resources;
   const OwnPortState port = query_own_port(*resources.device, resources.own);
   const std::int64_t now = now_ns();
   const PortReport report =
@@ -353,7 +361,7 @@ void Recover::lose_device(Comm& comm, std::size_t path) {
   if (!comm.link().exchanges_reports()) return;
   if (comm.link().has_ended()) {
     // The peer has closed, and its last data may still wait for READs by the device.
-    if (comm.link().state() == Link::State::kGoodbye) (void)comm.lose_device_of(path);
+    if (comm.link().state() == Link::State::kGoodbye) (void)comm.lose_device_of(comm.paths()[path]);
     return;
   }
   if (state(comm).engine.is_device_gone(path)) return;

@@ -31,10 +31,10 @@ class Recover final : public PathEvents {
   // `give_up_ns` is how long the comm may have no path that works; 0: for ever.
   explicit Recover(std::int64_t give_up_ns = 0) noexcept : give_up_ns_(give_up_ns) {}
 
-  void on_failed_request(Comm& comm, const DataPath& path, const ibv_wc& failed,
+  void on_failed_request(Comm& comm, const Path& path, const ibv_wc& failed,
                          const char* doing) override;
-  Errc on_refused(Comm& comm, const DataPath& path, int rc, const char* doing) override;
-  void on_unreadable_queue(Comm& comm, const DataPath& path) override;
+  Errc on_refused(Comm& comm, const Path& path, int rc, const char* doing) override;
+  void on_unreadable_queue(Comm& comm, const Path& path) override;
   void on_protocol_error(Comm& comm, const char* what) override;
   Errc on_fault(Comm& comm, Errc code, const char* doing, const std::string& cause) override;
   Status on_alarm(Comm& comm) override;
@@ -43,39 +43,18 @@ class Recover final : public PathEvents {
   Status on_quiet(Comm& comm, StallWatch::Verdict verdict) override;
 
  private:
-  // Data about a path that the engine does not need: it is passed on, or part of a sentence.
-  struct Path {
-    using Report = decltype(wire::Fenced::report);
-
-    std::string cause = {};          // of the failure, in words
-    std::string last_try = {};       // why it could not be made anew
-    std::int64_t port_event_ns = 0;  // of the last event that was looked at
-    Report ours = {};
-    Report theirs = {};
-    // Receiver: lines before `finished_end` whose messages have completed at the sender.
-    wire::LineSet finished = {};
-    std::uint32_t finished_end = 0;
-    // For OFFER_PATH or ANSWER_PATH, which may have to be repeated.
-    wire::PathOffer offer = {};
-    std::uint32_t ring_key = 0;  // with the offer
-    wire::PathAnswer answer = {};
-    std::optional<wire::LineKeys> line_keys = {};  // sender: came with the answer
-    // The new queue pair, from when the control thread has made it until the comm uses it.
-    std::unique_ptr<PathResources> made = {};
-  };
   // Made when something fails for the first time.
   struct State {
     explicit State(const RepairEngine::Facts& facts) noexcept : engine(facts) {}
 
     RepairEngine engine;
-    std::array<Path, RepairEngine::kMaxPaths> paths;
     std::vector<RepairEvent> waiting;  // for the event before
     bool is_busy = false;              // with an event
   };
 
   static RepairEngine::Moment moment(const Comm& comm) noexcept;
-  State& state(const Comm& comm);
-  Path& path_of(const Comm& comm, std::size_t path) { return state(comm).paths[path]; }
+  State& state(Comm& comm);
+  PathRepair& repair_of(Comm& comm, std::size_t path);
 
   // --- Events ---
   // Whether the comm can go on if this path is taken out of use. It is made anew, unless the
@@ -108,15 +87,11 @@ class Recover final : public PathEvents {
   void discard_made(Comm& comm, std::size_t path);
   void check_finished(Comm& comm, std::size_t path);
   void say_up(Comm& comm, std::size_t path, bool was_silent);
-  void say_resumed(const Comm& comm, std::size_t path);
+  void say_resumed(Comm& comm, std::size_t path);
   void end_without_path(Comm& comm);
-  std::string describe_outage(const Comm& comm, const char* remark);
+  std::string describe_outage(Comm& comm, const char* remark);
 
   // --- Devices: recover_devices.cc ---
-  // The device that NCCL has chosen for the path, opened again if it was gone.
-  static const Device& own_device(const Comm& comm, std::size_t path) noexcept;
-  // Whether another device has taken its place.
-  static bool is_stand_in(const Comm& comm, std::size_t path) noexcept;
   static RepairEvent ask_own_port(const Comm& comm, std::size_t path);
   // Whether no other path of the same rail is in use with another device.
   static bool fits_rail(const Comm& comm, std::size_t path, const Device& device) noexcept;
@@ -127,7 +102,7 @@ class Recover final : public PathEvents {
   GiveUp give_up_;
   const std::int64_t give_up_ns_;
   std::unique_ptr<State> state_;
-  std::unique_ptr<SilenceWatch> silence_;  // made when a comm with several paths first waits
+  SilenceWatch silence_;
 };
 
 }  // namespace beeline

@@ -36,32 +36,35 @@ void Recover::carry_out(Comm& comm, const RepairCommands& commands, const PathMe
     const std::optional<RepairEvent> result = carry_out(comm, command, message);
     if (result) carry_out(comm, state_->engine.on(*result, moment(comm)), nullptr);
   }
-  for ([[maybe_unused]] std::size_t path = 0; path < comm.paths().size(); ++path) {
-    BL_ASSERT(comm.is_up(path) == state_->engine.is_up(path) || give_up_.has_ended(),
+  if (give_up_.has_ended()) return;
+  for (Path& path : comm.paths()) {
+    BL_ASSERT(path.posts == state_->engine.is_up(path.index),
               "the comm uses a path if, and only if, its state says so");
+    comm.set_state(path, state_->engine.state(path.index));
   }
 }
 
 std::optional<RepairEvent> Recover::carry_out(Comm& comm, const RepairCommand& command,
                                               const PathMessage* message) {
   const std::size_t path = command.path;
+  Path& own = comm.paths()[path];
   RepairEvent result = {.path = command.path};
   switch (command.kind) {
     case RepairCommand::Kind::kAct: return act(comm, command, message);
     case RepairCommand::Kind::kAskOwnPort: return ask_own_port(comm, path);
     case RepairCommand::Kind::kLeaveDevice:
-      if (!comm.lose_device_of(path)) return {};
+      if (!comm.lose_device_of(own)) return {};
       result.kind = RepairEvent::Kind::kDeviceLeft;
       return result;
     case RepairCommand::Kind::kJoin:
       result.kind = join(comm, path) ? RepairEvent::Kind::kJoined : RepairEvent::Kind::kJoinLater;
-      result.is_stand_in = is_stand_in(comm, path);
+      result.is_stand_in = own.is_stand_in();
       return result;
     case RepairCommand::Kind::kDiscardMade: discard_made(comm, path); return {};
     case RepairCommand::Kind::kCheckFinished: check_finished(comm, path); return {};
     case RepairCommand::Kind::kOwnWorks:
     case RepairCommand::Kind::kBesideOwn:
-      path_of(comm, path).cause = why_stand_in_leaves(comm, command);
+      repair_of(comm, path).cause = why_stand_in_leaves(comm, command);
       result.kind = RepairEvent::Kind::kOfPath;
       result.of_path.kind = PathEvent::Kind::kFailed;
       return result;
@@ -82,14 +85,15 @@ std::optional<RepairEvent> Recover::carry_out(Comm& comm, const RepairCommand& c
 std::optional<RepairEvent> Recover::act(Comm& comm, const RepairCommand& command,
                                         const PathMessage* message) {
   const std::size_t path = command.path;
-  Path& known = path_of(comm, path);
+  PathRepair& known = repair_of(comm, path);
   const auto note = [&](wire::PathNews news) {
     comm.link().send_about_path(
         wire::PathNote{.path = command.path, .generation = command.generation, .news = news});
   };
   switch (command.action) {
     case PathAction::kDetach:
-      if (comm.is_up(path)) comm.leave(path);
+    case PathAction::kAllowGrants:
+      comm.set_state(comm.paths()[path], state_->engine.state(path));
       break;
     case PathAction::kMoveToError: return fence(comm, path);
     case PathAction::kTakeReport: take_report(comm, path); break;
@@ -115,7 +119,6 @@ std::optional<RepairEvent> Recover::act(Comm& comm, const RepairCommand& command
                          .what = ConnectPath{answer.answer}});
       break;
     }
-    case PathAction::kAllowGrants: comm.allow_grants(path); break;
     case PathAction::kSendFenced:
       comm.link().send_about_path(wire::Fenced{.path = command.path,
                                                .generation = command.generation,
@@ -131,11 +134,11 @@ std::optional<RepairEvent> Recover::act(Comm& comm, const RepairCommand& command
                           .ring_key = known.ring_key});
       break;
     case PathAction::kSendAnswer:
-      comm.link().send_about_path(
-          wire::AnswerPath{.path = command.path,
-                           .generation = command.generation,
-                           .answer = known.answer,
-                           .line_keys = static_cast<RecvComm&>(comm).line_keys(path)});
+      comm.link().send_about_path(wire::AnswerPath{
+          .path = command.path,
+          .generation = command.generation,
+          .answer = known.answer,
+          .line_keys = static_cast<RecvComm&>(comm).line_keys(comm.paths()[path])});
       break;
     case PathAction::kSendNotNow: note(wire::PathNews::kNotNow); break;
     case PathAction::kSendWell: note(wire::PathNews::kWell); break;
@@ -152,8 +155,8 @@ std::optional<RepairEvent> Recover::act(Comm& comm, const RepairCommand& command
 
 std::optional<RepairEvent> Recover::fence(Comm& comm, std::size_t path) {
   comm.gate().raise_alarm();
-  path_of(comm, path).last_try.clear();
-  const Status fenced = comm.fence(path);
+  repair_of(comm, path).last_try.clear();
+  const Status fenced = comm.fence(comm.paths()[path]);
   if (fenced) return {};
   if (fenced.error().code == Errc::kNoMemory) {
     (void)on_fault(comm, Errc::kSystem, "go on without a path", describe(fenced.error()));
@@ -166,8 +169,8 @@ std::optional<RepairEvent> Recover::fence(Comm& comm, std::size_t path) {
 }
 
 void Recover::take_report(Comm& comm, std::size_t path) {
-  Path& known = path_of(comm, path);
-  comm.close_report(path);
+  PathRepair& known = repair_of(comm, path);
+  comm.set_state(comm.paths()[path], state_->engine.state(path));
   if (comm.role() == Role::kSend) {
     known.ours = static_cast<SendComm&>(comm).take_report();
   } else if (const auto report = static_cast<RecvComm&>(comm).take_report()) {
@@ -178,12 +181,13 @@ void Recover::take_report(Comm& comm, std::size_t path) {
 }
 
 void Recover::resume(Comm& comm, std::size_t path, std::uint32_t generation) {
-  const Path& known = path_of(comm, path);
+  const PathRepair& known = repair_of(comm, path);
   if (comm.role() == Role::kReceive) {
-    static_cast<RecvComm&>(comm).resume(path, std::get<wire::SenderReport>(known.theirs));
+    static_cast<RecvComm&>(comm).resume(comm.paths()[path],
+                                        std::get<wire::SenderReport>(known.theirs));
   } else {
-    const wire::LineSet finished =
-        static_cast<SendComm&>(comm).resume(path, std::get<wire::ReceiverReport>(known.theirs));
+    const wire::LineSet finished = static_cast<SendComm&>(comm).resume(
+        comm.paths()[path], std::get<wire::ReceiverReport>(known.theirs));
     // Tells the receiver for which of its lines nothing more will be sent.
     if (!finished.empty()) {
       comm.link().send_about_path(wire::Fenced{.path = static_cast<std::uint8_t>(path),
@@ -198,7 +202,7 @@ void Recover::resume(Comm& comm, std::size_t path, std::uint32_t generation) {
 
 void Recover::check_finished(Comm& comm, std::size_t path) {
   comm.collect();
-  const Path& known = path_of(comm, path);
+  const PathRepair& known = repair_of(comm, path);
   const auto& receiver = static_cast<const RecvComm&>(comm);
   if (receiver.missing_of(known.finished, known.finished_end).empty()) return;
   (void)on_fault(comm, Errc::kSystem, "receive",
@@ -211,7 +215,7 @@ void Recover::check_finished(Comm& comm, std::size_t path) {
 void Recover::order_queues(Comm& comm, const RepairCommand& command, const PathMessage* message) {
   MakePath wanted = {.devices = devices_for(comm, command),
                      .offer = {},
-                     .has_loopback = comm.has_loopback(command.path)};
+                     .has_loopback = comm.has_loopback(comm.paths()[command.path])};
   if (comm.role() == Role::kReceive) {
     const auto& offer = std::get<wire::OfferPath>(*message);
     wanted.offer = offer.offer;
@@ -222,27 +226,28 @@ void Recover::order_queues(Comm& comm, const RepairCommand& command, const PathM
 }
 
 void Recover::discard_made(Comm& comm, std::size_t path) {
-  Path& known = path_of(comm, path);
+  PathRepair& known = repair_of(comm, path);
   if (known.made != nullptr) comm.link().discard(std::move(known.made));
 }
 
 bool Recover::join(Comm& comm, std::size_t path) {
-  Path& known = path_of(comm, path);
+  PathRepair& known = repair_of(comm, path);
   BL_ASSERT(known.made != nullptr, "what joins has been made");
   if (!fits_rail(comm, path, *known.made->device)) return false;
   if (comm.role() == Role::kSend) {
-    static_cast<SendComm&>(comm).take_line_keys(path, known.line_keys);
+    static_cast<SendComm&>(comm).take_line_keys(comm.paths()[path], known.line_keys);
   }
-  if (!comm.join(path, *known.made, state_->engine.status(path).generation)) return false;
+  if (!comm.join(comm.paths()[path], *known.made, state_->engine.status(path).generation))
+    return false;
   comm.link().discard(std::move(known.made));  // the former ones
   return true;
 }
 
 // --- Sentences ---
 
-void Recover::say_resumed(const Comm& comm, std::size_t path) {
+void Recover::say_resumed(Comm& comm, std::size_t path) {
   const std::string name = comm.name_for_log(path);
-  const std::string& cause = path_of(comm, path).cause;
+  const std::string& cause = repair_of(comm, path).cause;
   const std::size_t all = comm.paths().size();
   std::size_t left = 0;
   for (std::size_t other = 0; other < all; ++other) left += comm.is_up(other) ? 1 : 0;
@@ -263,24 +268,26 @@ void Recover::say_up(Comm& comm, std::size_t path, bool was_silent) {
   const std::int64_t took_ns = now_ns() - failed_ns;
   // It was only slow, or its peer was: its next silence has to be longer.
   const bool was_wrong = was_silent && took_ns < times::kFalseAlarmNs &&
-                         comm.paths()[path].device->history->newest_ns() < failed_ns;
-  if (was_wrong && silence_ != nullptr) silence_->was_wrong_about(path);
+                         comm.paths()[path].resources.device->history->newest_ns() < failed_ns;
+  if (was_wrong) silence_.was_wrong_about(comm.paths()[path].silence);
   const std::string stands_in =
-      is_stand_in(comm, path) ? ". This device stands in for " + label(own_device(comm, path)) : "";
+      comm.paths()[path].is_stand_in()
+          ? ". This device stands in for " + label(comm.paths()[path].own_device())
+          : "";
   BL_WARN("%s: path %zu of %zu is in use again after %.3f s (generation %u)%s",
           comm.name_for_log(path).c_str(), path + 1, comm.paths().size(),
           static_cast<double>(took_ns) / kNsPerSec, state_->engine.status(path).generation,
           stands_in.c_str());
 }
 
-std::string Recover::describe_outage(const Comm& comm, const char* remark) {
+std::string Recover::describe_outage(Comm& comm, const char* remark) {
   const std::int64_t length_ns = state_->engine.outage_ns(now_ns());
   char seconds[32];
   std::snprintf(seconds, sizeof seconds, "%.1f s", static_cast<double>(length_ns) / kNsPerSec);
   std::string text = "no path has worked since " + time_before(length_ns) + " (" + seconds + ")";
   text += remark;
   for (std::size_t path = 0; path < comm.paths().size(); ++path) {
-    const Path& known = path_of(comm, path);
+    const PathRepair& known = repair_of(comm, path);
     const Ends ends = ends_of(comm, path);
     text += ". Path " + std::to_string(path + 1) + " of " + std::to_string(comm.paths().size()) +
             ", between " + ends.here + " and " + ends.there + ", as " + ends.here +

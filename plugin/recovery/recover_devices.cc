@@ -13,20 +13,13 @@
 
 namespace beeline {
 
-const Device& Recover::own_device(const Comm& comm, std::size_t path) noexcept {
-  return comm.own_device(path);
-}
-
-bool Recover::is_stand_in(const Comm& comm, std::size_t path) noexcept {
-  return comm.paths()[path].device->index != own_device(comm, path).index;
-}
-
 RepairEvent Recover::ask_own_port(const Comm& comm, std::size_t path) {
-  const Device& own = own_device(comm, path);
+  const Device& own = comm.paths()[path].own_device();
   RepairEvent event = {.kind = RepairEvent::Kind::kOwnPort,
                        .path = static_cast<std::uint8_t>(path)};
   event.is_gone = own.context->is_gone();
-  event.is_active = !event.is_gone && query_own_port(own, comm.paths()[path].own).is_active();
+  event.is_active =
+      !event.is_gone && query_own_port(own, comm.paths()[path].resources.own).is_active();
   return event;
 }
 
@@ -34,7 +27,7 @@ bool Recover::fits_rail(const Comm& comm, std::size_t path, const Device& device
   for (std::size_t other = 0; other < comm.paths().size(); ++other) {
     const bool is_beside =
         other != path && comm.is_up(other) && comm.paths()[other].rail == comm.paths()[path].rail;
-    if (is_beside && comm.paths()[other].device != &device) return false;
+    if (is_beside && comm.paths()[other].resources.device != &device) return false;
   }
   return true;
 }
@@ -45,7 +38,7 @@ std::vector<const Device*> Recover::devices_for(const Comm& comm, const RepairCo
     if (!device.context->is_gone() && fits_rail(comm, command.path, device))
       devices.push_back(&device);
   };
-  const Device& own = own_device(comm, command.path);
+  const Device& own = comm.paths()[command.path].own_device();
   add(own);
   if (!command.may_stand_in) return devices;
   for (const Device* const other : comm.standbys_for(own)) {
@@ -58,13 +51,14 @@ std::vector<const Device*> Recover::devices_for(const Comm& comm, const RepairCo
 }
 
 std::string Recover::why_stand_in_leaves(const Comm& comm, const RepairCommand& command) {
-  const std::string own = label(own_device(comm, command.path));
-  const std::string stand_in = label(*comm.paths()[command.path].device);
+  const std::string own = label(comm.paths()[command.path].own_device());
+  const std::string stand_in = label(*comm.paths()[command.path].resources.device);
   if (command.kind == RepairCommand::Kind::kOwnWorks)
     return own + " works again, for which " + stand_in + " has stood in";
   std::string works;
   for (std::size_t path = 0; path < comm.paths().size() && works.empty(); ++path) {
-    if (comm.is_up(path) && !is_stand_in(comm, path)) works = label(*comm.paths()[path].device);
+    if (comm.is_up(path) && !comm.paths()[path].is_stand_in())
+      works = label(*comm.paths()[path].resources.device);
   }
   return works + " works again, so " + stand_in + " is no longer used in place of " + own;
 }

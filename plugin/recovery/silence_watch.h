@@ -12,14 +12,12 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
-#include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "common/check/assert.h"
 #include "plugin/repair/times.h"
 #include "plugin/transfer/path_signs.h"
-#include "plugin/wire/limits.h"
 
 namespace beeline {
 
@@ -34,36 +32,22 @@ class SilenceWatch {
     return now_ns - looked_ns_ >= times::kSilenceLookEveryNs;
   }
 
-  // `signs_of(i)` gives the PathSigns of path i.
-  template <class SignsOf>
-  Findings look(std::size_t paths, std::int64_t now_ns, SignsOf&& signs_of) {
+  Findings look(std::span<const PathSigns> paths, std::int64_t now_ns) {
     BL_ASSERT(now_ns >= looked_ns_, "time does not go back");
-    std::array<PathSigns, wire::kMaxPaths> signs;
-    for (std::size_t i = 0; i < paths; ++i) signs[i] = signs_of(i);
     watched_ns_ += std::min(now_ns - looked_ns_, times::kSilenceMostCountedNs);
     looked_ns_ = now_ns;
-    note(signs.data(), paths);
-    return judge(signs.data(), paths);
+    note(paths);
+    return judge(paths);
   }
 
   // The path worked again right after it had been taken for silent.
-  void was_wrong_about(std::size_t path) noexcept;
+  void was_wrong_about(PathSilence& path) const noexcept;
 
  private:
-  // Times are those of watched_ns_.
-  struct Path {
-    std::uint32_t heard = 0;
-    std::uint32_t doublings = 0;     // of the limit
-    std::int64_t heard_ns = 0;       // when an answer was last noticed; 0: never
-    std::int64_t owes_since_ns = 0;  // without an answer since
-    std::int64_t wrong_ns = 0;       // when `doublings` last changed
-  };
+  void note(std::span<const PathSigns> paths) noexcept;
+  Findings judge(std::span<const PathSigns> paths) noexcept;
+  static std::int64_t limit_of(const PathSigns& path) noexcept;
 
-  void note(const PathSigns* signs, std::size_t paths) noexcept;
-  Findings judge(const PathSigns* signs, std::size_t paths) noexcept;
-  static std::int64_t limit_of(const Path& path, const PathSigns& signs) noexcept;
-
-  std::array<Path, wire::kMaxPaths> paths_{};
   std::int64_t looked_ns_ = 0;
   std::int64_t watched_ns_ = 0;      // the time that counts
   std::int64_t quiet_since_ns_ = 0;  // no path has answered

@@ -140,6 +140,10 @@ class RepairEngine {
   bool count_failure(std::size_t path, bool is_by_device, std::int64_t now_ns) noexcept;
 
   const PathStatus& status(std::size_t path) const noexcept { return paths_[path].status; }
+  // The state of the path. If it has failed and its event is still to come, it is being fenced.
+  PathState state(std::size_t path) const noexcept {
+    return paths_[path].is_suspended ? PathState::kFencing : paths_[path].status.state;
+  }
   // The path carries data, or a receiver's data counts.
   bool is_up(std::size_t path) const noexcept;
   // Whether the comm can go on without the path for a while.

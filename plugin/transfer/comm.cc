@@ -40,38 +40,39 @@ Comm::Comm(std::unique_ptr<Connection> connection, std::uint32_t send_depth,
       early_done_(options.early_done),
       wait_(role_),
       watch_(options.stall_ns) {
-  static_assert(std::is_trivially_destructible_v<DataPath>);
   BL_ASSERT(path_count_ - 1 < wire::kMaxPaths,
             "a connection has one path at least, and not too many");
   // What the peer has made happen: its acknowledgements, or its messages.
   link_->set_progress(
       stats_.word_of(role_ == Role::kSend ? Counter::kCompletions : Counter::kMessages));
-  paths_ = path_count_ == 1 ? &only_path_ : reinterpret_cast<DataPath*>(connection_.extra.get());
+  paths_ = path_count_ == 1 ? &only_path_ : reinterpret_cast<Path*>(connection_.extra.get());
   for (std::size_t i = 0; i < path_count_; ++i) {
-    DataPath& path = path_count_ == 1 ? only_path_ : *new (paths_ + i) DataPath;
+    Path& path = path_count_ == 1 ? only_path_ : *new (paths_ + i) Path;
     path.index = static_cast<std::uint8_t>(i);
-    path.rail = connection_.paths[i].rail;
-    path.peer_rail = connection_.paths[i].peer_rail;
-    take_queues(path, connection_.paths[i]);
-    take_device(path, connection_.paths[i]);
-    path.first_device = connection_.paths[i].device;
+    path.resources = std::move(connection_.paths[i]);
+    path.rail = path.resources.rail;
+    path.peer_rail = path.resources.peer_rail;
+    path.first_device = path.resources.device;
+    take_resources(path);
     stats_.begin_path(i, path.first_device->ibdev, path.first_device->port);
   }
 }
 
-void Comm::take_queues(DataPath& path, const PathResources& resources) noexcept {
+Comm::~Comm() {
+  if (paths_ != &only_path_) std::destroy_n(paths_, path_count_);
+}
+
+void Comm::take_resources(Path& path) noexcept {
+  const PathResources& resources = path.resources;
   const Queues& queues = resources.queues;
   path.qp = queues.qp.get();
   path.cq = queues.cq.get();
   path.max_inline = queues.max_inline;
   path.send_free = send_depth_;
-}
-
-void Comm::take_device(DataPath& path, const PathResources& resources) noexcept {
   path.most_bytes = largest_write(*resources.device);
   path.lkey = control_key(resources);
   path.ring_key = resources.ring_key.value_or(connection_.window.rkeys[resources.peer_rail]);
-  path.is_lost = false;
+  path.is_device_left = false;
 }
 
 std::shared_ptr<RegisteredBuffers> Comm::buffers() {
@@ -79,7 +80,7 @@ std::shared_ptr<RegisteredBuffers> Comm::buffers() {
   if (buffers_ == nullptr) {
     BL_ASSERT(registration_ != nullptr, "the comm was made to register buffers");
     RegisteredBuffers::RailDevice devices{};
-    for (const DataPath& path : data_paths()) devices[path.rail] = path.first_device;
+    for (const Path& path : paths()) devices[path.rail] = path.first_device;
     buffers_ = std::make_shared<RegisteredBuffers>(devices, *registration_);
   }
   return buffers_;
@@ -87,11 +88,11 @@ std::shared_ptr<RegisteredBuffers> Comm::buffers() {
 
 bool Comm::is_own(const Device& device) const noexcept {
   return std::ranges::any_of(
-      data_paths(), [&](const DataPath& path) { return path.first_device->index == device.index; });
+      paths(), [&](const Path& path) { return path.first_device->index == device.index; });
 }
 
 bool Comm::has_standby() const noexcept {
-  for (const Device* const device : standbys_for(own_device(0))) {
+  for (const Device* const device : standbys_for(paths().front().own_device())) {
     if (!is_own(*device) && !device->newest().context->is_gone()) return true;
   }
   return false;
@@ -104,22 +105,22 @@ std::string Comm::name_on(const Device& device) const {
 }
 
 std::string Comm::name_for_log(std::size_t path) const {
-  return name_on(*connection_.paths[path].device);
+  return name_on(*paths_[path].resources.device);
 }
 
 // Any thread may call this: the current device of a path is for the one that has the comm.
-std::string Comm::name() const { return name_on(own_device(0)); }
+std::string Comm::name() const { return name_on(paths().front().own_device()); }
 
-PathSigns Comm::signs_of(std::size_t index) const noexcept {
-  const DataPath& path = paths_[index];
-  return {.is_up = path.is_up,
+PathSigns Comm::signs_of(Path& path) const noexcept {
+  return {.is_up = path.posts,
           .owes_answer = owes_answer(path),
           .heard = path.heard,
-          .expected_ns = expected_ns(path)};
+          .expected_ns = expected_ns(path),
+          .kept = &path.silence};
 }
 
 // A write of no bytes: devices do not check where it goes.
-Status Comm::post_probe(DataPath& path, std::uint64_t wr_id) {
+Status Comm::post_probe(Path& path, std::uint64_t wr_id) {
   ibv_send_wr probe = {};
   probe.wr_id = wr_id;
   probe.opcode = IBV_WR_RDMA_WRITE;

@@ -29,9 +29,8 @@
 #include "plugin/transfer/comm_gate.h"
 #include "plugin/transfer/completions.h"
 #include "plugin/transfer/credit_reader.h"
-#include "plugin/transfer/data_path.h"
+#include "plugin/transfer/path.h"
 #include "plugin/transfer/path_events.h"
-#include "plugin/transfer/path_signs.h"
 #include "plugin/transfer/registered_buffers.h"
 #include "plugin/transfer/request.h"
 #include "plugin/transfer/stall_watch.h"
@@ -65,12 +64,8 @@ class Comm : private LinkUser {
 
   Role role() const noexcept { return role_; }
   bool early_done() const noexcept { return early_done_; }
-  std::span<const PathResources> paths() const noexcept { return connection_.paths; }
-  // The device that serves this path unless it is out of use: that by which it was made at first,
-  // or what that is since it came back.
-  const Device& own_device(std::size_t path) const noexcept {
-    return paths_[path].first_device->newest();
-  }
+  std::span<Path> paths() noexcept { return {paths_, path_count_}; }
+  std::span<const Path> paths() const noexcept { return {paths_, path_count_}; }
   // Whether it is the own device of one of the paths.
   bool is_own(const Device& device) const noexcept;
   // Those that may stand in for a device of the comm, the nearest first.
@@ -94,8 +89,8 @@ class Comm : private LinkUser {
   virtual double rate_of_path(std::size_t /*index*/) const noexcept { return 0; }
 
   // Whether this path has work requests to complete, signaled or not.
-  bool has_sends_under_way(std::size_t index) const noexcept {
-    return paths_[index].send_free != send_depth_;
+  bool has_sends_under_way(const Path& path) const noexcept {
+    return path.send_free != send_depth_;
   }
 
   // --- How isend and irecv begin ---
@@ -159,36 +154,31 @@ class Comm : private LinkUser {
   // Makes sure that on each path a work request is under way whose completion shows that the path
   // works.
   virtual Status probe_paths() = 0;
-  PathSigns signs_of(std::size_t path) const noexcept;  // with several paths
-  bool waits_for(std::size_t path) const noexcept { return owes_answer(paths_[path]); }
+  PathSigns signs_of(Path& path) const noexcept;  // with several paths
+  // Whether a completion of this path is to come.
+  virtual bool owes_answer(const Path& path) const noexcept = 0;
   // --- If a path of several fails: path_fence.cc ---
   // From now on nothing is posted on the path, and its device discards what still comes for it.
   // kNoMemory: the path is as before. Another error: the device may still take what comes, until
   // the other end is fenced.
-  Status fence(std::size_t path);
+  Status fence(Path& path);
   // Only the first half of fence(), which has to follow. False: no memory.
-  bool suspend(std::size_t path);
+  bool suspend(Path& path);
   // Whether everything that arrived before the fence has been counted. Polls. Always false if the
   // device has refused the fence.
-  bool is_fenced(std::size_t path);
-  // This end has taken its report about a fenced path: later completions would count twice.
-  void close_report(std::size_t path) noexcept {
-    BL_ASSERT(!paths_[path].is_up, "a report is about a fenced path");
-    paths_[path].is_reported = true;
-  }
+  bool is_fenced(Path& path);
+  // Posts and grants go where the new state says. Only fence() and join() have their own.
+  void set_state(Path& path, PathState next);
   // The device of this path is gone, and nothing is under way on it any more: what waits for the
   // device has to go on without. False: not now.
-  virtual bool lose_device_of(std::size_t path) = 0;
-  // Takes a path out of use that has carried nothing since join().
-  void leave(std::size_t path);
-  // The path gets a new queue pair, and may be used. The receiver does not grant by it before
-  // allow_grants(). `made` gets the former resources. False: not now, because flushes use those,
-  // `made` has no queue pair for flushes and needs one, or a buffer is being registered.
-  bool join(std::size_t path, PathResources& made, std::uint32_t generation);
-  virtual void allow_grants(std::size_t path) = 0;
+  virtual bool lose_device_of(Path& path) = 0;
+  // The path gets a new queue pair, and may be used; the receiver does not grant by it before kUp.
+  // `made` gets the former resources. False: not now, because flushes use those, `made` has no
+  // queue pair for flushes and needs one, or a buffer is being registered.
+  bool join(Path& path, PathResources& made, std::uint32_t generation);
   // Whether a new queue pair of the path needs one for flushes as well.
-  virtual bool has_loopback(std::size_t path) = 0;
-  bool is_up(std::size_t path) const noexcept { return paths_[path].is_up; }
+  virtual bool has_loopback(const Path& path) = 0;
+  bool is_up(std::size_t path) const noexcept { return paths_[path].posts; }
   // Whether there is a path for new messages of this end: data, or grants.
   virtual bool has_usable_path() const noexcept = 0;
   // After a path has failed: whether the comm must stay alarmed, because something is still to be
@@ -208,9 +198,9 @@ class Comm : private LinkUser {
   static constexpr std::uint32_t kQueueDepth = 320;
   // Of Connection::extra. What else an end puts there comes behind.
   static constexpr std::size_t bytes_of_paths(std::size_t paths) noexcept {
-    return paths > 1 ? paths * sizeof(DataPath) : 0;
+    return paths > 1 ? paths * sizeof(Path) : 0;
   }
-  ~Comm() = default;
+  ~Comm();
   // When the whole object is made: the control thread may serve it.
   void begin_service() noexcept {
     link_->set_alarm(&gate_.word(), CommGate::kLinkHasNews);
@@ -219,51 +209,45 @@ class Comm : private LinkUser {
   // From now on the control thread does not touch the comm.
   void end_service() noexcept;
 
-  std::span<DataPath> data_paths() noexcept { return {paths_, path_count_}; }
-  std::span<const DataPath> data_paths() const noexcept { return {paths_, path_count_}; }
-  DataPath& path_at(std::size_t index) noexcept { return paths_[index]; }
+  Path& path_at(std::size_t index) noexcept { return paths_[index]; }
   // Only of a comm that was made with one path, whether or not that has failed. With several it
   // would be none of them.
-  DataPath& only_path() noexcept { return only_path_; }
+  Path& only_path() noexcept { return only_path_; }
   // Or one that has failed before: see keep_records().
   bool has_several_paths() const noexcept { return gate_.has_several_paths(); }
   wire::Rails rails() const noexcept { return rails_; }
 
   // Polls the path until its completion queue is empty.
   template <class End>
-  static void drain(End& end, DataPath& path);
+  static void drain(End& end, Path& path);
 
   // A failed completion of a path that is fenced.
-  static void on_flushed(DataPath& path, const ibv_wc& completion) noexcept {
-    if (completion.wr_id == work_id::kFence) --path.markers;
+  static void on_flushed(Path& path, const ibv_wc& completion) noexcept {
+    if (completion.wr_id == work_id::kFence) --path.fence_left;
   }
   // Posts the READs of a fence, and returns how many completions have to come. None: not now,
   // because memory is being registered.
-  virtual std::optional<std::uint8_t> read_back(const DataPath& path) = 0;
+  virtual std::optional<std::uint8_t> read_back(const Path& path) = 0;
   // From now on the comm keeps the records that it needs to send or grant again: a comm with one
   // path does without them until that path fails. False: there is no memory for them.
   virtual bool keep_records() = 0;
   // Posts a work request that completes only if the path works.
-  Status post_probe(DataPath& path, std::uint64_t wr_id);
-  // Whether a completion of this path is to come.
-  virtual bool owes_answer(const DataPath& path) const noexcept = 0;
+  Status post_probe(Path& path, std::uint64_t wr_id);
   // Time in which all that is under way on this path should complete. 0: not known.
-  virtual std::int64_t expected_ns(const DataPath& /*path*/) const noexcept { return 0; }
-  // The path is not up any more: posts go elsewhere.
-  virtual void leave_path(DataPath& path) = 0;
+  virtual std::int64_t expected_ns(const Path& /*path*/) const noexcept { return 0; }
+  // The path does not post any more: posts go elsewhere.
+  virtual void leave_path(Path& path) = 0;
+  // The receiver may grant by the path again.
+  virtual void begin_grants(Path& path) = 0;
   // The path is up again, with an empty queue pair.
-  virtual void on_joined(DataPath& path) = 0;
+  virtual void on_joined(Path& path) = 0;
   // Swaps the resources of the path. If the new ones have another device, the keys of the buffers
   // change for the path's rail. False: not now.
-  virtual bool swap_resources(DataPath& path, PathResources& made) = 0;
+  virtual bool swap_resources(Path& path, PathResources& made) = 0;
   // The local key of the comm's control memory for this path's device.
   std::uint32_t control_key(const PathResources& resources) const noexcept {
     return resources.control ? resources.control->lkey : connection_.memory.lkey(resources.rail);
   }
-  bool is_moved_by(const DataPath& path, const PathResources& made) const noexcept {
-    return made.device != connection_.paths[path.index].device;
-  }
-
   // Whether isend or irecv may begin although the comm is alarmed.
   BL_SLOW Errc may_begin(const char* call, bool* may);
 
@@ -280,7 +264,7 @@ class Comm : private LinkUser {
                 kCacheLine);
 
  private:
-  alignas(kCacheLine) DataPath only_path_;  // unless there are several
+  alignas(kCacheLine) Path only_path_;  // unless there are several
 
  protected:
   // As the control thread has made it. It is destroyed there, too.
@@ -292,8 +276,7 @@ class Comm : private LinkUser {
   const RegistrationMeans* const registration_;
 
  private:
-  void take_queues(DataPath& path, const PathResources& resources) noexcept;
-  void take_device(DataPath& path, const PathResources& resources) noexcept;
+  void take_resources(Path& path) noexcept;
   // Takes what was found, and all that may be left.
   template <class End>
   [[gnu::noinline]] static void absorb_all(End& end, const TestFrame& frame);
@@ -308,7 +291,7 @@ class Comm : private LinkUser {
   std::shared_ptr<RegisteredBuffers> buffers_;  // under that mutex
   const StandbyDevices* const standbys_;
 
-  DataPath* paths_;  // only_path_, or in Connection::extra
+  Path* paths_;  // only_path_, or in Connection::extra
   std::size_t path_count_ = 0;
   std::uint32_t send_depth_;
   wire::Rails rails_;
@@ -332,7 +315,7 @@ BL_INLINED Comm::Credit Comm::look_for_credit() const noexcept {
 }
 
 template <class End>
-void Comm::drain(End& end, DataPath& path) {
+void Comm::drain(End& end, Path& path) {
   Completions completions;
   int found = 0;
   do {

@@ -116,15 +116,15 @@ void RecvComm::leave_rail(std::size_t rail) {
 // that it will.
 void RecvComm::leave_lost_rails() {
   if (flusher_->failed_rails() == 0) return;
-  for (const PathResources& path : paths()) {
+  for (const Path& path : paths()) {
     const bool has_failed = (flusher_->failed_rails() & bit_of_rail(path.rail)) != 0;
-    if (has_failed && path.device->context->is_gone()) leave_rail(path.rail);
+    if (has_failed && path.resources.device->context->is_gone()) leave_rail(path.rail);
   }
 }
 
 // One READ for each registration that a line in flight names. Which of them are of GPU memory is
 // not known here.
-std::optional<std::uint8_t> RecvComm::read_back(const DataPath& path) {
+std::optional<std::uint8_t> RecvComm::read_back(const Path& path) {
   constexpr std::size_t kMost = 8;
   constexpr std::uint8_t kNeverCompletes = 1;  // the fence waits for as long as it may
   const std::unique_lock lock(preparing_, std::try_to_lock);
@@ -147,16 +147,16 @@ std::optional<std::uint8_t> RecvComm::read_back(const DataPath& path) {
   return count;
 }
 
-void RecvComm::on_read_back(const DataPath& path, const ibv_wc& completion) noexcept {
+void RecvComm::on_read_back(const Path& path, const ibv_wc& completion) noexcept {
   flusher_->on_fence_read(path.rail);
   const FenceRead fence = FenceRead::of(completion.wr_id);
-  DataPath& fenced = path_at(fence.path);
+  Path& fenced = path_at(fence.path);
   const bool is_awaited =
-      !fenced.is_up && fenced.generation == fence.generation && fenced.markers != 0;
-  if (is_awaited && completion.status == IBV_WC_SUCCESS) --fenced.markers;
+      !fenced.posts && fenced.generation == fence.generation && fenced.fence_left != 0;
+  if (is_awaited && completion.status == IBV_WC_SUCCESS) --fenced.fence_left;
 }
 
-void RecvComm::on_flush(const DataPath& path, const ibv_wc& completion) {
+void RecvComm::on_flush(const Path& path, const ibv_wc& completion) {
   if (flusher_->has_left(path.rail)) return;
   if (work_id::is_fence_read(completion.wr_id)) return on_read_back(path, completion);
   watch_.moved();

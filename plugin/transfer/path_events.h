@@ -10,7 +10,7 @@
 #include <string>
 
 #include "common/base/result.h"
-#include "plugin/transfer/data_path.h"
+#include "plugin/transfer/path.h"
 #include "plugin/transfer/stall_watch.h"
 
 namespace beeline {
@@ -25,12 +25,12 @@ class PathEvents {
   PathEvents& operator=(const PathEvents&) = delete;
 
   // A work request of the path has failed. `doing` says what it was for, as in "send".
-  virtual void on_failed_request(Comm& comm, const DataPath& path, const ibv_wc& failed,
+  virtual void on_failed_request(Comm& comm, const Path& path, const ibv_wc& failed,
                                  const char* doing) = 0;
   // The device did not accept a work request. `rc` is its errno.
-  virtual Errc on_refused(Comm& comm, const DataPath& path, int rc, const char* doing) = 0;
+  virtual Errc on_refused(Comm& comm, const Path& path, int rc, const char* doing) = 0;
   // The path's completion queue cannot be read.
-  virtual void on_unreadable_queue(Comm& comm, const DataPath& path) = 0;
+  virtual void on_unreadable_queue(Comm& comm, const Path& path) = 0;
   // The peer sent `what`, as in "a credit line that belongs to no receive".
   virtual void on_protocol_error(Comm& comm, const char* what) = 0;
   // This end cannot go on for a reason of its own.

@@ -20,19 +20,17 @@
 
 namespace beeline {
 
-Status Comm::fence(std::size_t index) {
-  DataPath& path = path_at(index);
+Status Comm::fence(Path& path) {
   BL_ASSERT(gate_.is_held(), "the thread that has the comm fences its paths");
   if (!keep_records()) return fail(Errc::kNoMemory, "keep records of what has to be sent again");
-  if (path.is_up) leave(index);
-  path.markers = 1;  // does not come if the device refuses
-  path.is_read_back = false;
-  if (connection_.paths[index].device->context->is_gone()) {
+  set_state(path, PathState::kFencing);
+  path.fence_left = 1;  // does not come if the device refuses
+  if (path.resources.device->context->is_gone()) {
     return fail(Errc::kSystem, "move a queue pair to ERROR", ENODEV);
   }
   ibv_qp_attr attr = {};
   attr.qp_state = IBV_QPS_ERR;
-  const verbs::Qp& qp = connection_.paths[index].queues.qp;
+  const verbs::Qp& qp = path.resources.queues.qp;
   BL_TRY(verbs::from_errno(qp.api().modify_qp(path.qp, &attr, IBV_QP_STATE),
                            "move a queue pair to ERROR"));
   ibv_send_wr send = {};
@@ -45,53 +43,52 @@ Status Comm::fence(std::size_t index) {
   receive.wr_id = work_id::kFence;
   ibv_recv_wr* refused_receive = nullptr;
   (void)ibv_post_recv(path.qp, &receive, &refused_receive);
-  path.markers = 2;  // one that was refused never comes
+  path.fence_left = 2;  // one that was refused never comes
   return {};
 }
 
-bool Comm::suspend(std::size_t index) {
+bool Comm::suspend(Path& path) {
   if (!keep_records()) return false;
-  leave(index);
+  set_state(path, PathState::kFencing);
   return true;
 }
 
-void Comm::leave(std::size_t index) {
-  DataPath& path = path_at(index);
-  BL_ASSERT(gate_.is_held() && path.is_up, "the thread that has the comm leaves a path that is up");
-  path.is_up = false;
-  stats_.fail_path(index);
-  leave_path(path);
+void Comm::set_state(Path& path, PathState next) {
+  BL_ASSERT(gate_.is_held(), "the thread that has the comm changes its paths");
+  const bool has_posted = path.posts;
+  const bool has_granted = path.grants;
+  path.set_state(next);
+  if (has_posted && !path.posts) {
+    stats_.fail_path(path.index);
+    leave_path(path);
+  }
+  if (!has_granted && path.grants) begin_grants(path);
 }
 
-bool Comm::join(std::size_t index, PathResources& made, std::uint32_t generation) {
-  DataPath& path = path_at(index);
-  PathResources& resources = connection_.paths[index];
-  BL_ASSERT(gate_.is_held() && !path.is_up,
+bool Comm::join(Path& path, PathResources& made, std::uint32_t generation) {
+  BL_ASSERT(gate_.is_held() && !path.posts,
             "the thread that has the comm joins a path that is not up");
   BL_ASSERT(made.queues.qp && made.queues.cq, "a path gets a queue pair and its completion queue");
   if (!swap_resources(path, made)) return false;
-  take_queues(path, resources);
-  take_device(path, resources);
+  take_resources(path);
+  const Device& device = *path.resources.device;
   path.generation = static_cast<std::uint8_t>(generation);
-  path.markers = 0;
-  path.is_reported = false;
-  path.is_up = true;
-  stats_.restore_path(index, resources.device->ibdev, resources.device->port);
+  path.set_state(role_ == Role::kSend ? PathState::kUp : PathState::kAnswered);
+  stats_.restore_path(path.index, device.ibdev, device.port);
   on_joined(path);
   return true;
 }
 
-bool Comm::is_fenced(std::size_t index) {
-  DataPath& path = path_at(index);
-  if (path.is_up) return false;
-  if (path.markers != 0) collect();
-  if (path.markers == 0 && !path.is_read_back) {
+bool Comm::is_fenced(Path& path) {
+  if (path.posts) return false;
+  if (path.fence_left != 0) collect();
+  if (path.fence_left == 0 && !path.is_read_back) {
     const std::optional<std::uint8_t> reads = read_back(path);
     if (!reads) return false;
     path.is_read_back = true;
-    path.markers = *reads;
+    path.fence_left = *reads;
   }
-  return path.markers == 0;
+  return path.fence_left == 0;
 }
 
 }  // namespace beeline

@@ -13,37 +13,40 @@
 namespace beeline {
 namespace {
 
-std::size_t count_rails(std::span<const PathResources> paths) noexcept {
+std::size_t count_rails(std::span<const Path> paths) noexcept {
   std::size_t count = 0;
-  for (const PathResources& path : paths) count = std::max(count, std::size_t{path.rail} + 1);
+  for (const Path& path : paths) count = std::max(count, std::size_t{path.rail} + 1);
   return count;
 }
 
 }  // namespace
 
-Outcome<Loopback> RecvComm::make_loopback(PathResources& path) const {
-  ibv_pd* const pd = path.domain ? path.domain.pd() : BL_TRY(path.device->context->pd());
-  return Loopback::make(
-      *path.device,
-      {.pd = pd, .cq = path.queues.cq.get(), .depth = Flusher::kDepth, .gid = gid_, .pkey = pkey_});
+Outcome<Loopback> RecvComm::make_loopback(PathResources& resources) const {
+  const Device& device = *resources.device;
+  ibv_pd* const pd = resources.domain ? resources.domain.pd() : BL_TRY(device.context->pd());
+  return Loopback::make(device, {.pd = pd,
+                                 .cq = resources.queues.cq.get(),
+                                 .depth = Flusher::kDepth,
+                                 .gid = gid_,
+                                 .pkey = pkey_});
 }
 
 // If no queue pair can be connected to the port itself, the CUDA driver flushes what comes through
 // it, as it does after a READ has failed. If the driver cannot, this returns the problem.
-std::optional<Problem> RecvComm::prepare_path(std::size_t index, const gdr::FlushNeed& need) {
-  PathResources& path = connection_.paths[index];
+std::optional<Problem> RecvComm::prepare_path(Path& path, const gdr::FlushNeed& need) {
+  PathResources& resources = path.resources;
   const std::uint8_t bit = bit_of_rail(path.rail);
   const bool is_known = need.by_host && (rails_flushed_by_host_ & bit) != 0;
-  if (path.queues.loopback || is_known) return std::nullopt;
-  auto loopback = make_loopback(path);
+  if (resources.queues.loopback || is_known) return std::nullopt;
+  auto loopback = make_loopback(resources);
   if (loopback) {
-    path.queues.loopback = *std::move(loopback);
-    flusher_->add_rail(path.rail, &*path.queues.loopback, control_key(path));
+    resources.queues.loopback = *std::move(loopback);
+    flusher_->add_rail(path.rail, &*resources.queues.loopback, control_key(resources));
     return std::nullopt;
   }
   if (!need.by_host) return loopback.error();
   BL_INFO(kLogNet, "%s: the CUDA driver flushes GPU memory, because the NIC cannot: %s",
-          name_for_log(index).c_str(), loopback.error().text.c_str());
+          name_for_log(path.index).c_str(), loopback.error().text.c_str());
   rails_flushed_by_host_ |= bit;
   return std::nullopt;
 }
@@ -58,20 +61,20 @@ Result<std::uint8_t> RecvComm::prepare_flush(const gdr::FlushNeed& need, std::ui
         connection_.memory.at<std::byte>(flushed_at(connection_.planned_paths)));
   }
   std::uint8_t prepared = 0;
-  std::vector<std::pair<std::size_t, Problem>> refusals;  // by path
+  std::vector<std::pair<const Path*, Problem>> refusals;
   std::uint8_t tried = 0;
-  for (std::size_t i = 0; i < connection_.paths.size(); ++i) {
+  for (Path& path : paths()) {
     // A rail with several paths uses the completion queue of the first one.
-    const std::uint8_t bit = bit_of_rail(connection_.paths[i].rail);
+    const std::uint8_t bit = bit_of_rail(path.rail);
     if ((rails & bit) == 0 || (std::exchange(tried, tried | bit) & bit) != 0) continue;
-    auto problem = prepare_path(i, need);
+    auto problem = prepare_path(path, need);
     if (problem) {
-      refusals.emplace_back(i, *std::move(problem));
+      refusals.emplace_back(&path, *std::move(problem));
     } else {
       prepared |= bit;
     }
   }
-  for (const auto& [path, problem] : refusals) report_unflushed(path, problem, prepared != 0);
+  for (const auto& [path, problem] : refusals) report_unflushed(*path, problem, prepared != 0);
   if (prepared == 0 && !refusals.empty()) {
     const Problem& first = refusals.front().second;
     return fail(first.code, "connect the port to itself", first.sys_errno);
@@ -81,19 +84,19 @@ Result<std::uint8_t> RecvComm::prepare_flush(const gdr::FlushNeed& need, std::ui
 }
 
 // The data thread must not wait for the thread that registers memory.
-bool RecvComm::has_loopback(std::size_t path) {
+bool RecvComm::has_loopback(const Path& path) {
   const std::unique_lock lock(preparing_, std::try_to_lock);
   if (!lock) return true;
-  const bool is_by_host = (rails_flushed_by_host_ & bit_of_rail(path_at(path).rail)) != 0;
+  const bool is_by_host = (rails_flushed_by_host_ & bit_of_rail(path.rail)) != 0;
   return flusher_ != nullptr && !is_by_host;
 }
 
 // If the rail gets another device, the path that has its loopback goes first.
-bool RecvComm::can_swap(const DataPath& path, const PathResources& made) const noexcept {
+bool RecvComm::can_swap(const Path& path, const PathResources& made) const noexcept {
   if (flusher_ == nullptr) return true;
-  for (const PathResources& other : paths()) {
-    if (other.rail != path.rail || !other.queues.loopback) continue;
-    if (&other != &paths()[path.index]) return other.device == made.device;
+  for (const Path& other : paths()) {
+    if (other.rail != path.rail || !other.resources.queues.loopback) continue;
+    if (&other != &path) return other.resources.device == made.device;
     return made.queues.loopback && !flusher_->is_in_use(path.rail);
   }
   return true;
@@ -101,7 +104,7 @@ bool RecvComm::can_swap(const DataPath& path, const PathResources& made) const n
 
 // Data that the former device has written is not flushed any more: its last write was long enough
 // ago to be visible.
-bool RecvComm::use_device_of(const DataPath& path, PathResources& made) {
+bool RecvComm::use_device_of(const Path& path, PathResources& made) {
   const std::uint8_t bit = bit_of_rail(path.rail);
   const bool is_flushed = made.queues.loopback || (rails_flushed_by_host_ & bit) != 0;
   const bool is_flushable = flusher_ == nullptr || is_flushed;
@@ -116,21 +119,21 @@ bool RecvComm::use_device_of(const DataPath& path, PathResources& made) {
 }
 
 // Whether the rail's flushes use, or will use, the loopback of this path.
-bool RecvComm::has_loopback_of_rail(const DataPath& path) const noexcept {
-  const auto holder = std::ranges::find_if(paths(), [&](const PathResources& one) {
-    return one.rail == path.rail && one.queues.loopback.has_value();
+bool RecvComm::has_loopback_of_rail(const Path& path) const noexcept {
+  const auto holder = std::ranges::find_if(paths(), [&](const Path& one) {
+    return one.rail == path.rail && one.resources.queues.loopback.has_value();
   });
-  return holder == paths().end() || &*holder == &paths()[path.index];
+  return holder == paths().end() || &*holder == &path;
 }
 
-bool RecvComm::swap_resources(DataPath& path, PathResources& made) {
+bool RecvComm::swap_resources(Path& path, PathResources& made) {
   const std::unique_lock lock(preparing_, std::try_to_lock);
   if (!lock || !can_swap(path, made)) return false;
-  if (is_moved_by(path, made) && !use_device_of(path, made)) return false;
+  if (made.device != path.resources.device && !use_device_of(path, made)) return false;
   const bool is_by_host = (rails_flushed_by_host_ & bit_of_rail(path.rail)) != 0;
   const bool flushes = flusher_ != nullptr && !is_by_host && has_loopback_of_rail(path);
   if (!flushes) made.queues.loopback.reset();
-  PathResources& resources = connection_.paths[path.index];
+  PathResources& resources = path.resources;
   std::swap(resources, made);
   if (resources.queues.loopback) {
     flusher_->add_rail(path.rail, &*resources.queues.loopback, control_key(resources));
@@ -140,12 +143,12 @@ bool RecvComm::swap_resources(DataPath& path, PathResources& made) {
 }
 
 // Once for each rail, if others carry the data.
-void RecvComm::report_unflushed(std::size_t path, const Problem& problem, bool has_others) {
-  const std::uint8_t bit = bit_of_rail(connection_.paths[path].rail);
+void RecvComm::report_unflushed(const Path& path, const Problem& problem, bool has_others) {
+  const std::uint8_t bit = bit_of_rail(path.rail);
   if (has_others && (unflushed_rails_ & bit) != 0) return;
   if (has_others) unflushed_rails_ |= bit;
-  BL_WARN("%s: data received into GPU memory cannot be flushed: %s%s", name_for_log(path).c_str(),
-          problem.text.c_str(),
+  BL_WARN("%s: data received into GPU memory cannot be flushed: %s%s",
+          name_for_log(path.index).c_str(), problem.text.c_str(),
           has_others ? ". The other rails of the connection carry the data of such memory" : "");
 }
 

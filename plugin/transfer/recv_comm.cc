@@ -45,12 +45,12 @@ RecvComm::RecvComm(std::unique_ptr<Connection> connection, const CommOptions& op
   build_grant();
   if (has_several_paths()) {
     static_assert(std::is_trivially_destructible_v<SeveralPaths> &&
-                  sizeof(DataPath) % alignof(SeveralPaths) == 0);
+                  sizeof(Path) % alignof(SeveralPaths) == 0);
     std::byte* const place = connection_.extra.get() + bytes_of_paths(paths().size());
     several_ = std::construct_at(reinterpret_cast<SeveralPaths*>(place));
   }
   wire::Notice* notices = connection_.memory.at<wire::Notice>(kNoticesAt);
-  for (DataPath& path : data_paths()) {
+  for (Path& path : paths()) {
     path.notices = notices;
     notices += receive_depth_;
     path.to_next_signal = kSignalGrantsEvery;
@@ -66,7 +66,7 @@ void RecvComm::close() noexcept {
 }
 
 void RecvComm::collect() {
-  for (DataPath& path : data_paths()) drain(*this, path);
+  for (Path& path : paths()) drain(*this, path);
 }
 
 // Data that the sender had completed is in this end's memory, and its completion is in the queue or

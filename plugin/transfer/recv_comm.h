@@ -107,17 +107,16 @@ class RecvComm : public Comm {
   std::optional<wire::ReceiverReport> take_report();
   // Grants again, over other paths, what the sender has not got by this one. It must have fenced
   // the path, too.
-  void resume(std::size_t path, const wire::SenderReport& report);
+  void resume(const Path& path, const wire::SenderReport& report);
   // Those of the lines whose data has not come and that are before `end`.
   wire::LineSet missing_of(const wire::LineSet& lines, std::uint32_t end) const noexcept;
   bool is_resuming() override;
-  void allow_grants(std::size_t path) override;
-  bool has_loopback(std::size_t path) override;
-  bool lose_device_of(std::size_t path) override;
-  bool has_usable_path() const noexcept override { return grant_path_->may_grant; }
+  bool has_loopback(const Path& path) override;
+  bool lose_device_of(Path& path) override;
+  bool has_usable_path() const noexcept override { return grant_path_->grants; }
   // For the answer about a new path: the keys of the lines in flight, if its rail has got another
   // device since the comm was made.
-  std::optional<wire::LineKeys> line_keys(std::size_t path);
+  std::optional<wire::LineKeys> line_keys(const Path& path);
 
   // --- GPU memory: flush.cc ---
 
@@ -190,7 +189,7 @@ class RecvComm : public Comm {
     return buffer.memory != nullptr && buffer.capacity <= wire::kMaxMessageBytes;
   }
   template <Paths kPaths>
-  BL_INLINED DataPath& path_of_grants() noexcept;
+  BL_INLINED Path& path_of_grants() noexcept;
   // Whether there is a free request, and places in the send queue. make_room() polls first.
   bool has_room() noexcept;
   BL_SLOW bool make_room();
@@ -201,11 +200,11 @@ class RecvComm : public Comm {
   }
   void build_receives() noexcept;
   // kOk: they are posted, or the comm goes on without the path.
-  Errc post_receives(DataPath& path);
+  Errc post_receives(Path& path);
   // Afterwards `lines` are spare, unless too many lines are in flight, or with an error.
   BL_SLOW Errc post_receives_for(std::uint32_t lines);
   void build_grant() noexcept;
-  void grant_by(DataPath& path) noexcept;  // from now on
+  void grant_by(Path& path) noexcept;  // from now on
   template <class Count, class BufferAt>
   std::uint32_t write_lines(Count count, BufferAt& buffer_at, Need need,
                             wire::Rails rails) noexcept;
@@ -214,20 +213,20 @@ class RecvComm : public Comm {
   BL_SLOW Errc grant_around_end(std::uint32_t first, std::uint32_t count, std::uint32_t head);
   Errc post_grant(std::uint32_t first, std::uint32_t count);
   BL_INLINED void describe_lines(const wire::CreditLine& line) noexcept;
-  BL_INLINED int post_lines(DataPath& path);
+  BL_INLINED int post_lines(Path& path);
   BL_SLOW int post_signaled_grant() noexcept;
   BL_SLOW Errc on_refused_grant(int rc);
   // For what grant_sge_ describes.
-  unsigned flags_of_grant(const DataPath& path) const noexcept {
+  unsigned flags_of_grant(const Path& path) const noexcept {
     return grant_sge_.length <= path.max_inline ? unsigned{IBV_SEND_INLINE} : 0;
   }
-  void absorb(DataPath& path, const ibv_wc* completions, int found);
+  void absorb(Path& path, const ibv_wc* completions, int found);
   BL_INLINED bool absorb_one(const ibv_wc& completion) noexcept;
-  BL_SLOW void on_other(DataPath& path, const ibv_wc& completion);
-  void on_write(DataPath& path, const ibv_wc& completion) noexcept;
+  BL_SLOW void on_other(Path& path, const ibv_wc& completion);
+  void on_write(Path& path, const ibv_wc& completion) noexcept;
   BL_INLINED int on_immediate(const ibv_wc& completion) noexcept;
   int on_optional(const ibv_wc& completion) noexcept;
-  void on_notice(DataPath& path, const ibv_wc& completion);
+  void on_notice(Path& path, const ibv_wc& completion);
   // --- Only with several paths: recv_several.cc ---
   struct SeveralPaths {
     // By line: the chunks that have arrived, of a message whose notices have not all arrived.
@@ -244,15 +243,16 @@ class RecvComm : public Comm {
   std::uint32_t receives_expected() noexcept;
   std::array<GrantedLine, wire::kMaxLines> granted_lines() const noexcept;
   bool keep_records() override;
-  std::optional<std::uint8_t> read_back(const DataPath& path) override;
-  void on_read_back(const DataPath& path, const ibv_wc& completion) noexcept;
-  bool owes_answer(const DataPath& path) const noexcept override { return path.is_probing; }
-  void leave_path(DataPath& path) override;
-  void on_joined(DataPath& path) override;
-  bool swap_resources(DataPath& path, PathResources& made) override;
-  bool can_swap(const DataPath& path, const PathResources& made) const noexcept;
-  bool use_device_of(const DataPath& path, PathResources& made);
-  bool has_loopback_of_rail(const DataPath& path) const noexcept;
+  std::optional<std::uint8_t> read_back(const Path& path) override;
+  void on_read_back(const Path& path, const ibv_wc& completion) noexcept;
+  bool owes_answer(const Path& path) const noexcept override { return path.is_probing; }
+  void leave_path(Path& path) override;
+  void begin_grants(Path& path) override;
+  void on_joined(Path& path) override;
+  bool swap_resources(Path& path, PathResources& made) override;
+  bool can_swap(const Path& path, const PathResources& made) const noexcept;
+  bool use_device_of(const Path& path, PathResources& made);
+  bool has_loopback_of_rail(const Path& path) const noexcept;
   void check_stranded();
   void grant_lost_lines();
   // NCCL may have seen the data of an optional receive that was reported missing, and grant its
@@ -268,21 +268,21 @@ class RecvComm : public Comm {
     return false;
   }
   bool ignores(std::uint16_t line) noexcept;
-  void absorb_on(DataPath& path, const ibv_wc* completions, int found);
-  void absorb_reads(const DataPath& path, const ibv_wc* completions, int found);
-  void note_carrier(const DataPath& path, std::uint16_t line) noexcept;
+  void absorb_on(Path& path, const ibv_wc* completions, int found);
+  void absorb_reads(const Path& path, const ibv_wc* completions, int found);
+  void note_carrier(const Path& path, std::uint16_t line) noexcept;
   void arrived(std::uint32_t place, std::uint32_t size) noexcept;
   std::uint32_t settled() noexcept;
 
   BL_SLOW void set_flushes_apart() noexcept;
-  BL_SLOW void on_flush(const DataPath& path, const ibv_wc& completion);
+  BL_SLOW void on_flush(const Path& path, const ibv_wc& completion);
   BL_SLOW void flush_arrived();
   static constexpr std::uint8_t bit_of_rail(std::uint8_t rail) noexcept {
     return static_cast<std::uint8_t>(1U << rail);
   }
-  Outcome<Loopback> make_loopback(PathResources& path) const;
-  std::optional<Problem> prepare_path(std::size_t index, const gdr::FlushNeed& need);
-  void report_unflushed(std::size_t path, const Problem& problem, bool has_others);
+  Outcome<Loopback> make_loopback(PathResources& resources) const;
+  std::optional<Problem> prepare_path(Path& path, const gdr::FlushNeed& need);
+  void report_unflushed(const Path& path, const Problem& problem, bool has_others);
   std::uint8_t rails_that_carried(std::uint64_t data) const noexcept;
   void plan_reads(std::uint16_t request, std::span<const FlushTarget> targets) noexcept;
   std::uint8_t narrow_plan(std::uint16_t request) noexcept;
@@ -301,7 +301,7 @@ class RecvComm : public Comm {
   ibv_send_wr grant_wr_{};            // for every grant: only the fields that change are written
   ibv_sge grant_sge_{};               // of grant_wr_
   void** made_ = nullptr;             // where write_grant() has put the request
-  DataPath* grant_path_;  // where grants are sent; polls may change it. Set by grant_by()
+  Path* grant_path_;  // where grants are sent; polls may change it. Set by grant_by()
   // One batch for all paths: the device copies work requests when they are posted.
   std::array<ibv_sge, kBatch> receive_sges_{};
   std::array<ibv_recv_wr, kBatch> receive_wrs_{};

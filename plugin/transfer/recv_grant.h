@@ -20,7 +20,7 @@ namespace beeline {
 inline constexpr std::uint32_t kSignalGrantsEvery = 16;
 
 template <Paths kPaths>
-BL_INLINED DataPath& RecvComm::path_of_grants() noexcept {
+BL_INLINED Path& RecvComm::path_of_grants() noexcept {
   return kPaths == Paths::kOne ? only_path() : *grant_path_;
 }
 
@@ -158,7 +158,7 @@ BL_INLINED Errc RecvComm::grant(std::uint32_t first, std::uint32_t count) {
 }
 
 BL_INLINED Errc RecvComm::post_grant(std::uint32_t first, std::uint32_t count) {
-  DataPath& path = *grant_path_;
+  Path& path = *grant_path_;
   grant_sge_.length = count * static_cast<std::uint32_t>(sizeof(wire::CreditLine));
   grant_wr_.send_flags = flags_of_grant(path);
   describe_lines(lines_[first % wire::kMaxLines]);
@@ -175,7 +175,7 @@ BL_INLINED void RecvComm::describe_lines(const wire::CreditLine& line) noexcept 
   grant_wr_.wr.rdma.remote_addr = address + to_ring_;
 }
 
-BL_INLINED int RecvComm::post_lines(DataPath& path) {
+BL_INLINED int RecvComm::post_lines(Path& path) {
   ibv_send_wr* refused;
   int rc;
   if (--path.to_next_signal == 0) [[unlikely]] {

@@ -61,15 +61,13 @@ bool RecvComm::keep_records() {
   return true;
 }
 
-void RecvComm::leave_path(DataPath& path) {
-  path.may_grant = false;
+void RecvComm::leave_path(Path& path) {
   if (grant_path_ != &path) return;
-  const auto paths = data_paths();
-  const auto other = std::ranges::find(paths, true, &DataPath::may_grant);
-  if (other != paths.end()) grant_by(*other);
+  const auto other = std::ranges::find(paths(), true, &Path::grants);
+  if (other != paths().end()) grant_by(*other);
 }
 
-void RecvComm::on_joined(DataPath& path) {
+void RecvComm::on_joined(Path& path) {
   path.posted_receives = 0;
   path.next_receive = 0;
   path.to_next_signal = kSignalGrantsEvery;
@@ -77,17 +75,16 @@ void RecvComm::on_joined(DataPath& path) {
   (void)post_receives_on_all(0);
 }
 
-bool RecvComm::lose_device_of(std::size_t index) {
+bool RecvComm::lose_device_of(Path& path) {
   const std::unique_lock lock(preparing_, std::try_to_lock);
   if (!lock) return false;
-  path_at(index).is_lost = true;
-  const std::uint8_t rail = path_at(index).rail;
+  path.is_device_left = true;
   // Another path of the rail may have a device that works already.
-  const bool is_flushed = std::ranges::any_of(paths(), [&](const PathResources& path) {
-    return &path != &paths()[index] && path.rail == rail && path.queues.loopback &&
-           !path.device->context->is_gone();
+  const bool is_flushed = std::ranges::any_of(paths(), [&](const Path& other) {
+    return &other != &path && other.rail == path.rail && other.resources.queues.loopback &&
+           !other.resources.device->context->is_gone();
   });
-  if (flusher_ != nullptr && !is_flushed) leave_rail(rail);
+  if (flusher_ != nullptr && !is_flushed) leave_rail(path.rail);
   check_stranded();
   return true;
 }
@@ -97,8 +94,8 @@ void RecvComm::check_stranded() {
   if (!has_usable_path() || connection_.receiver_rails == 1) return;
   const auto is_stranded = [this](const Owner& owner) {
     const wire::CreditLine& line = lines_[owner.position % wire::kMaxLines];
-    return owner.waits() && std::ranges::none_of(data_paths(), [&](const DataPath& path) {
-             return !path.is_lost && line.rkeys[path.rail] != 0;
+    return owner.waits() && std::ranges::none_of(paths(), [&](const Path& path) {
+             return !path.is_device_left && line.rkeys[path.rail] != 0;
            });
   };
   if (std::ranges::any_of(owners_, is_stranded)) {
@@ -107,8 +104,8 @@ void RecvComm::check_stranded() {
   }
 }
 
-std::optional<wire::LineKeys> RecvComm::line_keys(std::size_t index) {
-  const std::uint8_t rail = path_at(index).rail;
+std::optional<wire::LineKeys> RecvComm::line_keys(const Path& path) {
+  const std::uint8_t rail = path.rail;
   if ((moved_rails_ & bit_of_rail(rail)) == 0) return std::nullopt;
   wire::LineKeys keys = {.next = next_, .keys = {}};
   for (const Owner& owner : owners_) {
@@ -120,22 +117,19 @@ std::optional<wire::LineKeys> RecvComm::line_keys(std::size_t index) {
   return keys;
 }
 
-void RecvComm::allow_grants(std::size_t index) {
-  DataPath& path = path_at(index);
-  BL_ASSERT(path.is_up, "the path has joined");
+void RecvComm::begin_grants(Path& path) {
   // The path that was used last has other keys now, if it has another device.
-  if (!grant_path_->may_grant || grant_path_ == &path) grant_by(path);
-  path.may_grant = true;
+  if (!grant_path_->grants || grant_path_ == &path) grant_by(path);
   check_stranded();
 }
 
-void RecvComm::resume(std::size_t index, const wire::SenderReport& report) {
-  BL_ASSERT(gate_.is_held() && path_at(index).is_reported, "nothing of the path counts any more");
+void RecvComm::resume(const Path& path, const wire::SenderReport& report) {
+  BL_ASSERT(gate_.is_held() && !path.counts, "nothing of the path counts any more");
   BL_ASSERT(several_->open_reports != 0, "each report of this end is resolved once");
   --several_->open_reports;
   several_->sent_again_end = next_;
   std::array<GrantedLine, wire::kMaxLines> lines = granted_lines();
-  resolve_grants(report, static_cast<LineCarrier>(index), lines);
+  resolve_grants(report, path.index, lines);
   for (std::size_t place = 0; place < lines.size(); ++place) {
     const bool is_lost = owners_[place].waits() && lines[place].carrier == kGrantLost;
     if (is_lost) lost_lines_.add(lines[place].position);
@@ -177,10 +171,10 @@ bool RecvComm::ignores(std::uint16_t line) noexcept {
 
 // Lines for which there is no room yet wait.
 void RecvComm::grant_lost_lines() {
-  DataPath& path = *grant_path_;
+  Path& path = *grant_path_;
   for (std::uint32_t place = 0; place < wire::kMaxLines; ++place) {
     if (!lost_lines_.has(place)) continue;
-    if (!path.may_grant || path.send_free == 0) return;
+    if (!path.grants || path.send_free == 0) return;
     std::uint32_t end = place;
     for (; end < wire::kMaxLines && lost_lines_.has(end); ++end) {
       lost_lines_.remove(end);

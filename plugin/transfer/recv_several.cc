@@ -14,13 +14,13 @@ namespace beeline {
 Errc RecvComm::post_receives_on_all(std::uint32_t lines) {
   const std::uint32_t expected = receives_expected();
   std::uint32_t least = UINT32_MAX;
-  for (DataPath& path : data_paths()) {
-    if (!path.is_up) continue;
-    while (path.is_up && path.posted_receives < expected + lines + kBatch &&
+  for (Path& path : paths()) {
+    if (!path.posts) continue;
+    while (path.posts && path.posted_receives < expected + lines + kBatch &&
            path.posted_receives + kBatch <= receive_depth_) {
       if (const Errc code = post_receives(path); code != Errc::kOk) return code;
     }
-    if (!path.is_up) continue;  // its device has refused them
+    if (!path.posts) continue;  // its device has refused them
     least = std::min(least, path.posted_receives);
   }
   const bool is_any_up = least != UINT32_MAX;
@@ -45,23 +45,23 @@ std::uint32_t RecvComm::receives_expected() noexcept {
 }
 
 void RecvComm::poll_paths() {
-  const std::size_t count = data_paths().size();
-  DataPath& last = *grant_path_;
+  const std::size_t count = paths().size();
+  Path& last = *grant_path_;
   drain(*this, last);
-  DataPath& other = path_at(++turn_ % count);
+  Path& other = path_at(++turn_ % count);
   if (&other != &last) drain(*this, other);
 }
 
 // For a path about which this end has reported: only READs of flushes still count. They share its
 // completion queue.
-void RecvComm::absorb_reads(const DataPath& path, const ibv_wc* completions, int found) {
+void RecvComm::absorb_reads(const Path& path, const ibv_wc* completions, int found) {
   for (const ibv_wc* one = completions; one != completions + found; ++one) {
     if (work_id::is_read(one->wr_id)) on_flush(path, *one);
   }
 }
 
-void RecvComm::absorb_on(DataPath& path, const ibv_wc* completions, int found) {
-  if (path.is_reported) [[unlikely]]
+void RecvComm::absorb_on(Path& path, const ibv_wc* completions, int found) {
+  if (!path.counts) [[unlikely]]
     return absorb_reads(path, completions, found);
   watch_.moved();
   ++path.heard;
@@ -69,7 +69,7 @@ void RecvComm::absorb_on(DataPath& path, const ibv_wc* completions, int found) {
     const bool is_arrival = one->status == IBV_WC_SUCCESS && (one->opcode & IBV_WC_RECV) != 0;
     if (is_arrival) {
       --path.posted_receives;
-      if (path.may_grant && grant_path_ != &path) grant_by(path);
+      if (path.grants && grant_path_ != &path) grant_by(path);
     }
     int place = on_immediate(*one);
     if (place < 0) place = on_optional(*one);
@@ -90,7 +90,7 @@ void RecvComm::absorb_on(DataPath& path, const ibv_wc* completions, int found) {
 }
 
 // For flushes: they read through the rails that have carried the data.
-void RecvComm::note_carrier(const DataPath& path, std::uint16_t line) noexcept {
+void RecvComm::note_carrier(const Path& path, std::uint16_t line) noexcept {
   const std::size_t place = line % wire::kMaxLines;
   std::uint8_t& carried = several_->carried[place];
   const std::uint8_t before = several_->chunks[place] != 0 ? carried : std::uint8_t{0};

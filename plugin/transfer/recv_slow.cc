@@ -28,7 +28,7 @@ Errc RecvComm::withdraw_lines(std::uint32_t written) {
 Errc RecvComm::post_receives_for(std::uint32_t lines) {
   while (!has_several_paths() && spare_receives_ < lines) {
     if (const Errc code = post_receives(only_path()); code != Errc::kOk) return code;
-    if (only_path().is_up) spare_receives_ += kBatch;
+    if (only_path().posts) spare_receives_ += kBatch;
   }
   return has_several_paths() ? post_receives_on_all(lines) : Errc::kOk;
 }
@@ -43,7 +43,7 @@ void RecvComm::build_receives() noexcept {
   }
 }
 
-Errc RecvComm::post_receives(DataPath& path) {
+Errc RecvComm::post_receives(Path& path) {
   const std::uint32_t first = path.next_receive;
   std::uint64_t place = reinterpret_cast<std::uint64_t>(&path.notices[first]);
   std::uint64_t id = first;
@@ -80,7 +80,7 @@ void RecvComm::build_grant() noexcept {
 }
 
 int RecvComm::post_signaled_grant() noexcept {
-  DataPath& path = *grant_path_;
+  Path& path = *grant_path_;
   path.to_next_signal = kSignalGrantsEvery;
   grant_wr_.send_flags |= IBV_SEND_SIGNALED;
   ibv_send_wr* refused = nullptr;
@@ -97,7 +97,7 @@ Errc RecvComm::on_refused_grant(int rc) {
   return leave_with(code);
 }
 
-void RecvComm::grant_by(DataPath& path) noexcept {
+void RecvComm::grant_by(Path& path) noexcept {
   grant_path_ = &path;
   grant_wr_.send_flags = flags_of_grant(path);
   grant_sge_.lkey = path.lkey;
@@ -107,15 +107,15 @@ void RecvComm::grant_by(DataPath& path) noexcept {
 // A receiver may wait for long with good reason, and most of its grants complete in silence: only a
 // signaled write of its own shows whether they arrive.
 Status RecvComm::probe_paths() {
-  for (DataPath& path : data_paths()) {
-    if (!path.is_up || path.is_probing || path.send_free == 0) continue;
+  for (Path& path : paths()) {
+    if (!path.posts || path.is_probing || path.send_free == 0) continue;
     BL_TRY(post_probe(path, work_id::kGrantProbe));
-    path.is_probing = path.is_up;
+    path.is_probing = path.posts;
   }
   return {};
 }
 
-void RecvComm::absorb(DataPath& path, const ibv_wc* completions, int found) {
+void RecvComm::absorb(Path& path, const ibv_wc* completions, int found) {
   if (found < 0) return events_.on_unreadable_queue(*this, path);
   if (has_several_paths()) return absorb_on(path, completions, found);
   watch_.moved();
@@ -137,10 +137,10 @@ void RecvComm::absorb(DataPath& path, const ibv_wc* completions, int found) {
     flush_arrived();
 }
 
-void RecvComm::on_other(DataPath& path, const ibv_wc& completion) {
+void RecvComm::on_other(Path& path, const ibv_wc& completion) {
   if (work_id::is_read(completion.wr_id)) return on_flush(path, completion);
   if (completion.status != IBV_WC_SUCCESS) {
-    if (!path.is_up) return on_flushed(path, completion);
+    if (!path.posts) return on_flushed(path, completion);
     const char* const doing = completion.wr_id >= work_id::kGrant ? "grant" : "receive";
     return events_.on_failed_request(*this, path, completion, doing);
   }
@@ -158,7 +158,7 @@ void RecvComm::on_other(DataPath& path, const ibv_wc& completion) {
                          "a completion came of a work request that was never posted");
 }
 
-void RecvComm::on_write(DataPath& path, const ibv_wc& completion) noexcept {
+void RecvComm::on_write(Path& path, const ibv_wc& completion) noexcept {
   const bool is_probe = completion.wr_id == work_id::kGrantProbe;
   path.send_free += is_probe ? 1 : kSignalGrantsEvery;
   if (is_probe) path.is_probing = false;
@@ -189,7 +189,7 @@ void RecvComm::arrived(std::uint32_t place, std::uint32_t size) noexcept {
   --request.missing;
 }
 
-void RecvComm::on_notice(DataPath& path, const ibv_wc& completion) {
+void RecvComm::on_notice(Path& path, const ibv_wc& completion) {
   const wire::Notice& notice = path.notices[completion.wr_id % receive_depth_];
   const std::uint32_t place = notice.line % wire::kMaxLines;
   const Owner& owner = owners_[place];

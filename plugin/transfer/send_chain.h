@@ -10,7 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "plugin/transfer/data_path.h"
+#include "plugin/transfer/path.h"
 #include "plugin/transfer/work_id.h"
 #include "plugin/wire/notice.h"
 
@@ -24,7 +24,7 @@ constexpr std::uint32_t writes_of(std::uint32_t bytes, std::uint32_t most_bytes)
 class SendChain {
  public:
   // For the request in this slot.
-  SendChain(DataPath& path, std::uint16_t slot) noexcept : path_(path), slot_(slot) {}
+  SendChain(Path& path, std::uint16_t slot) noexcept : path_(path), slot_(slot) {}
   SendChain(const SendChain&) = delete;
   SendChain& operator=(const SendChain&) = delete;
 
@@ -43,7 +43,7 @@ class SendChain {
   int end() noexcept;
   int post() noexcept;
 
-  DataPath& path_;
+  Path& path_;
   std::uint16_t slot_;
   std::uint16_t wrs_ = 0;
   std::uint32_t bytes_ = 0;

@@ -45,13 +45,12 @@ SendComm::SendComm(std::unique_ptr<Connection> connection, const CommOptions& op
                !has_several_paths() && rails() == wire::Rails::kFew && path_at(0).rail == 0 &&
                    path_at(0).peer_rail == 0),
       requests_(*this, free_requests_) {
-  for (DataPath& path : data_paths()) {
-    path.most_immediate =
-        most_immediate(connection_.paths[path.index].notify, path.most_bytes, options);
+  for (Path& path : paths()) {
+    path.most_immediate = most_immediate(path.resources.notify, path.most_bytes, options);
   }
   if (has_several_paths()) {
     static_assert(std::is_trivially_destructible_v<SeveralPaths> &&
-                  sizeof(DataPath) % alignof(SeveralPaths) == 0);
+                  sizeof(Path) % alignof(SeveralPaths) == 0);
     std::byte* const place = connection_.extra.get() + bytes_of_paths(paths().size());
     several_ =
         std::construct_at(reinterpret_cast<SeveralPaths*>(place), paths(), options.split_on_qps);
@@ -62,7 +61,7 @@ SendComm::SendComm(std::unique_ptr<Connection> connection, const CommOptions& op
 void SendComm::close() noexcept {
   end_service();
   // Only polls: chunks that wait must not be sent any more, since their memory may be deregistered.
-  for (DataPath& path : data_paths()) drain(*this, path);
+  for (Path& path : paths()) drain(*this, path);
   connection_.link->send_goodbye(settled());
   stats_.record(Event::kClosed);
   stats_.close();
@@ -70,7 +69,7 @@ void SendComm::close() noexcept {
 
 void SendComm::collect() {
   (void)post_what_is_held();  // if it fails, the comm is alarmed
-  for (DataPath& path : data_paths()) drain(*this, path);
+  for (Path& path : paths()) drain(*this, path);
   if (has_several_paths()) assign_waiting();
 }
 

@@ -73,15 +73,14 @@ class SendComm : public Comm {
   wire::SenderReport take_report() const noexcept;
   // Sends again, over other paths, what the receiver has not got by this one. It must have fenced
   // the path, too. Returns the lines that it calls missing although their messages have completed.
-  wire::LineSet resume(std::size_t path, const wire::ReceiverReport& report);
+  wire::LineSet resume(const Path& path, const wire::ReceiverReport& report);
   bool is_resuming() override { return false; }  // what waits is sent by tests, as ever
-  void allow_grants(std::size_t) override {}
-  std::optional<std::uint8_t> read_back(const DataPath&) override { return 0; }
-  bool has_loopback(std::size_t) override { return false; }
-  bool lose_device_of(std::size_t path) override;
+  std::optional<std::uint8_t> read_back(const Path&) override { return 0; }
+  bool has_loopback(const Path&) override { return false; }
+  bool lose_device_of(Path& path) override;
   bool has_usable_path() const noexcept override;
   // Before a path joins: the keys that the receiver has sent for its rail, if any.
-  void take_line_keys(std::size_t path, const std::optional<wire::LineKeys>& keys);
+  void take_line_keys(const Path& path, const std::optional<wire::LineKeys>& keys);
 
  private:
   friend class Comm;  // absorb() and absorb_one()
@@ -102,45 +101,43 @@ class SendComm : public Comm {
   BL_INLINED Request* prepare_for(std::uint64_t awaited, PreparedSend& send, const void* data,
                                   std::size_t size, int tag, const MemoryHandle* memory,
                                   void** made) noexcept;
-  static unsigned flags_of(const DataPath& path, std::size_t size,
+  static unsigned flags_of(const Path& path, std::size_t size,
                            const MemoryHandle& memory) noexcept {
     return size > path.max_inline ? unsigned{IBV_SEND_SIGNALED} : memory.short_send_flags;
   }
-  bool has_room(const DataPath& path, std::uint32_t wrs) const noexcept {
+  bool has_room(const Path& path, std::uint32_t wrs) const noexcept {
     return !free_requests_.empty() && path.send_free >= wrs;
   }
-  void take_prepared(DataPath& path, std::uint32_t size) noexcept;
-  void describe(PreparedSend& send, const DataPath& path, const void* data, std::size_t size,
+  void take_prepared(Path& path, std::uint32_t size) noexcept;
+  void describe(PreparedSend& send, const Path& path, const void* data, std::size_t size,
                 const MemoryHandle& memory) noexcept;
   Request& open_request(std::uint32_t position, std::uint32_t size, std::uint32_t wrs) noexcept;
-  void name_line(PreparedSend& send, const DataPath& path, const Request& request) noexcept;
+  void name_line(PreparedSend& send, const Path& path, const Request& request) noexcept;
 
   // --- Everything else: send_slow.cc ---
-  [[gnu::noinline]] void complete_before(DataPath& path, const Request& last) noexcept;
-  BL_SLOW Errc withdraw_prepared(DataPath& path, int rc);
+  [[gnu::noinline]] void complete_before(Path& path, const Request& last) noexcept;
+  BL_SLOW Errc withdraw_prepared(Path& path, int rc);
   BL_SLOW Errc isend_slow(const void* data, std::size_t size, int tag, const MemoryHandle& memory,
                           void** made);
   Errc isend_slow_entered(int tag, const MemoryHandle& memory, void** made);
   Errc skip_unneeded(void** made);
   Errc post(const wire::LineFacts& line, const MemoryHandle& memory, void** made);
-  Errc post_on(DataPath& path, const wire::LineFacts& line, const MemoryHandle& memory,
-               void** made);
-  Errc post_with_immediate(DataPath& path, const wire::LineFacts& line, void** made);
-  Errc post_with_notice(DataPath& path, const wire::LineFacts& line, void** made);
-  int post_data_and_notice(DataPath& path, const Request& request, const wire::LineFacts& line);
-  wire::Notice notice_of(const DataPath& path, const Request& request,
+  Errc post_on(Path& path, const wire::LineFacts& line, const MemoryHandle& memory, void** made);
+  Errc post_with_immediate(Path& path, const wire::LineFacts& line, void** made);
+  Errc post_with_notice(Path& path, const wire::LineFacts& line, void** made);
+  int post_data_and_notice(Path& path, const Request& request, const wire::LineFacts& line);
+  wire::Notice notice_of(const Path& path, const Request& request,
                          wire::ChunkMask which) const noexcept;
   // The key of the receive buffer for this path. None: the path cannot carry the message.
-  std::optional<std::uint32_t> rkey_for(const DataPath& path,
-                                        std::uint32_t position) const noexcept;
-  BL_SLOW Errc withdraw(DataPath& path, Request& request, int rc);
+  std::optional<std::uint32_t> rkey_for(const Path& path, std::uint32_t position) const noexcept;
+  BL_SLOW Errc withdraw(Path& path, Request& request, int rc);
   void report_cut(std::uint32_t size, int tag, std::uint32_t kept);
-  bool make_room(const DataPath& path, std::uint32_t wrs);
-  Errc refuse_writes(const DataPath& path, std::uint32_t size) const;
+  bool make_room(const Path& path, std::uint32_t wrs);
+  Errc refuse_writes(const Path& path, std::uint32_t size) const;
 
   // --- Only with several paths: send_several.cc ---
   struct SeveralPaths {
-    SeveralPaths(std::span<const PathResources> paths, bool split_on_qps) noexcept;
+    SeveralPaths(std::span<const Path> paths, bool split_on_qps) noexcept;
     Scheduler scheduler;
     SplitMessages splits;
     std::uint32_t short_left = 0;  // short messages before the scheduler chooses their path again
@@ -161,35 +158,34 @@ class SendComm : public Comm {
   void assign_waiting();
   bool assign_some(SplitMessage& message, std::int64_t now_ns);
   bool post_late_notices(SplitMessage& message, PathMask notified, std::int64_t now_ns);
-  bool post_chunks(DataPath& path, SplitMessage& message, wire::ChunkMask chunks, bool is_last,
+  bool post_chunks(Path& path, SplitMessage& message, wire::ChunkMask chunks, bool is_last,
                    std::int64_t now_ns);
-  int write_chunks(SendChain& chain, const DataPath& path, const SplitMessage& message,
+  int write_chunks(SendChain& chain, const Path& path, const SplitMessage& message,
                    wire::ChunkMask chunks) const noexcept;
   static constexpr std::uint8_t kNoPath = 0xff;  // Request::path of a message to send again
   bool keep_records() override;
   // Every send of a comm with several paths is signaled.
-  bool owes_answer(const DataPath& path) const noexcept override {
-    return has_sends_under_way(path.index);
-  }
-  std::int64_t expected_ns(const DataPath& path) const noexcept override;
-  void leave_path(DataPath&) override {
+  bool owes_answer(const Path& path) const noexcept override { return has_sends_under_way(path); }
+  std::int64_t expected_ns(const Path& path) const noexcept override;
+  void leave_path(Path&) override {
     if (!held_.empty()) held_.drop();  // empty, if the control thread calls
   }
-  void on_joined(DataPath& path) override;
-  bool swap_resources(DataPath& path, PathResources& made) override;
+  void begin_grants(Path&) override {}
+  void on_joined(Path& path) override;
+  bool swap_resources(Path& path, PathResources& made) override;
   // For the notice of a path about a split message.
-  wire::Notice& notice_place(const Request& request, const DataPath& path) noexcept;
+  wire::Notice& notice_place(const Request& request, const Path& path) noexcept;
   wire::LineSet finished_before(std::uint32_t next) noexcept;
-  void take_back_chunks(const DataPath& path, Request& request,
+  void take_back_chunks(const Path& path, Request& request,
                         const wire::ReceiverReport& report) noexcept;
   void take_back_message(Request& request, const wire::ReceiverReport& report) noexcept;
   BL_SLOW void resend_messages() noexcept;
-  void absorb_on(DataPath& path, const ibv_wc* completions, int found);
-  void count_sent(DataPath& path, SendId id) noexcept;
+  void absorb_on(Path& path, const ibv_wc* completions, int found);
+  void count_sent(Path& path, SendId id) noexcept;
 
-  void absorb(DataPath& path, const ibv_wc* completions, int found);
+  void absorb(Path& path, const ibv_wc* completions, int found);
   BL_INLINED bool absorb_one(const ibv_wc& completion) noexcept;
-  BL_INLINED bool complete(DataPath& path, const ibv_wc& completion) noexcept;
+  BL_INLINED bool complete(Path& path, const ibv_wc& completion) noexcept;
   std::uint32_t settled() noexcept;
 
   // With watch_ and the sge of alone_, one cache line.

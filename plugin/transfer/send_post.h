@@ -42,7 +42,7 @@ BL_INLINED Request* SendComm::prepare_for(std::uint64_t awaited, PreparedSend& s
   const wire::CreditLine& line = cursor_.line();
   wire::LineWords words;
   words[wire::kOrderWord] = awaited;
-  DataPath& path = only_path();
+  Path& path = only_path();
   describe(send, path, data, size, *memory);
   if (&send != &alone_) send.wr.send_flags &= ~unsigned{IBV_SEND_SIGNALED};
   // Written before the line is proved: that keeps registers free, and unless the work request is
@@ -71,7 +71,7 @@ BL_INLINED Request* SendComm::prepare_for(std::uint64_t awaited, PreparedSend& s
 }
 
 BL_INLINED Errc SendComm::post_prepared() {
-  DataPath& path = only_path();
+  Path& path = only_path();
   if (const int rc = ibv_post_send(path.qp, &alone_.wr, &refused_); rc != 0) [[unlikely]]
     return withdraw_prepared(path, rc);
   take_prepared(path, alone_.sge.length);
@@ -91,7 +91,7 @@ BL_INLINED SendComm::Begun SendComm::hold_grouped(const void* data, std::size_t 
   return is_last || held_.full() ? Begun::kGroup : Begun::kHeld;
 }
 
-BL_INLINED void SendComm::take_prepared(DataPath& path, std::uint32_t size) noexcept {
+BL_INLINED void SendComm::take_prepared(Path& path, std::uint32_t size) noexcept {
   --path.send_free;
   watch_.moved();
   const std::uint64_t order = cursor_.order();
@@ -99,7 +99,7 @@ BL_INLINED void SendComm::take_prepared(DataPath& path, std::uint32_t size) noex
   cursor_.await_after(ring_, order);
 }
 
-BL_INLINED void SendComm::describe(PreparedSend& send, const DataPath& path, const void* data,
+BL_INLINED void SendComm::describe(PreparedSend& send, const Path& path, const void* data,
                                    std::size_t size, const MemoryHandle& memory) noexcept {
   send.sge.addr = reinterpret_cast<std::uint64_t>(data);
   send.sge.length = static_cast<std::uint32_t>(size);
@@ -119,7 +119,7 @@ BL_INLINED Request& SendComm::open_request(std::uint32_t position, std::uint32_t
 }
 
 // The immediate tells the receiver which line is complete.
-BL_INLINED void SendComm::name_line(PreparedSend& send, const DataPath& path,
+BL_INLINED void SendComm::name_line(PreparedSend& send, const Path& path,
                                     const Request& request) noexcept {
   send.wr.wr_id = SendId{.slot = request.slot}.packed();
   send.wr.imm_data = htonl(wire::pack(
@@ -138,7 +138,7 @@ BL_INLINED bool SendComm::absorb_one(const ibv_wc& completion) noexcept {
 }
 
 // False: it has failed.
-BL_INLINED bool SendComm::complete(DataPath& path, const ibv_wc& completion) noexcept {
+BL_INLINED bool SendComm::complete(Path& path, const ibv_wc& completion) noexcept {
   if (completion.status != IBV_WC_SUCCESS) [[unlikely]]
     return false;
   Request& request = requests_[completion.wr_id % wire::kMaxLines];

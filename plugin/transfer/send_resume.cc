@@ -14,7 +14,7 @@
 namespace beeline {
 
 bool SendComm::has_usable_path() const noexcept {
-  return std::ranges::any_of(data_paths(), &DataPath::is_up);
+  return std::ranges::any_of(paths(), &Path::posts);
 }
 
 // From now on isend takes the way for several paths, which checks whether a path is up.
@@ -28,18 +28,18 @@ bool SendComm::keep_records() {
   return true;
 }
 
-bool SendComm::swap_resources(DataPath& path, PathResources& made) {
-  const bool is_moved = is_moved_by(path, made);
+bool SendComm::swap_resources(Path& path, PathResources& made) {
+  const bool is_moved = made.device != path.resources.device;
   if (is_moved && !buffers()->use_device(path.rail, *made.device, true)) return false;
-  std::swap(connection_.paths[path.index], made);
+  std::swap(path.resources, made);
   return true;
 }
 
-void SendComm::take_line_keys(std::size_t path, const std::optional<wire::LineKeys>& keys) {
-  BL_ASSERT(!path_at(path).is_up, "the keys are there before the path is used");
+void SendComm::take_line_keys(const Path& path, const std::optional<wire::LineKeys>& keys) {
+  BL_ASSERT(!path.posts, "the keys are there before the path is used");
   if (!keys) return;
   if (late_keys_ == nullptr) late_keys_ = std::make_unique<LateKeys>();
-  late_keys_->take(path_at(path).peer_rail, *keys);
+  late_keys_->take(path.peer_rail, *keys);
 }
 
 wire::SenderReport SendComm::take_report() const noexcept {
@@ -47,9 +47,8 @@ wire::SenderReport SendComm::take_report() const noexcept {
                             [this](std::uint32_t position) { return credits_.has_come(position); });
 }
 
-wire::LineSet SendComm::resume(std::size_t index, const wire::ReceiverReport& report) {
-  const DataPath& path = path_at(index);
-  BL_ASSERT(gate_.is_held() && path.is_reported, "nothing of the path counts any more");
+wire::LineSet SendComm::resume(const Path& path, const wire::ReceiverReport& report) {
+  BL_ASSERT(gate_.is_held() && !path.counts, "nothing of the path counts any more");
   for (Request& request : requests_) {
     if (request.count == 0 || request.missing == 0) continue;
     if (request.split != 0) {
@@ -78,7 +77,7 @@ wire::LineSet SendComm::finished_before(std::uint32_t next) noexcept {
 }
 
 // Chunks that the path has lost wait again.
-void SendComm::take_back_chunks(const DataPath& path, Request& request,
+void SendComm::take_back_chunks(const Path& path, Request& request,
                                 const wire::ReceiverReport& report) noexcept {
   SplitMessage& message = several_->splits.of(request);
   const wire::ChunkMask carried = std::exchange(message.carried[path.index], 0);
@@ -106,10 +105,10 @@ void SendComm::take_back_message(Request& request, const wire::ReceiverReport& r
   }
 }
 
-bool SendComm::lose_device_of(std::size_t index) {
-  path_at(index).is_lost = true;
+bool SendComm::lose_device_of(Path& path) {
+  path.is_device_left = true;
   if (!has_several_paths()) return true;
-  const auto others = static_cast<PathMask>(~(1U << index));
+  const auto others = static_cast<PathMask>(~(1U << path.index));
   for (Request& request : requests_) {
     if (request.count == 0 || request.missing == 0 || request.split == 0) continue;
     several_->splits.of(request).usable &= others;

@@ -30,13 +30,14 @@ constexpr std::uint32_t kChooseEvery = 64;
 // Paths between the same two ports form a group, unless split_on_qps.
 class Guesses {
  public:
-  Guesses(std::span<const PathResources> paths, bool split_on_qps) noexcept {
-    for (const PathResources& path : paths) {
-      const auto first = std::ranges::find_if(paths, [&](const PathResources& other) {
+  Guesses(std::span<const Path> paths, bool split_on_qps) noexcept {
+    for (const Path& path : paths) {
+      const auto first = std::ranges::find_if(paths, [&](const Path& other) {
         return other.rail == path.rail && other.peer_rail == path.peer_rail;
       });
       const auto group = split_on_qps ? count_ : static_cast<std::size_t>(first - paths.begin());
-      all_[count_++] = {.speed_mbps = path.speed_mbps, .group = static_cast<std::uint8_t>(group)};
+      all_[count_++] = {.speed_mbps = path.resources.speed_mbps,
+                        .group = static_cast<std::uint8_t>(group)};
     }
   }
   std::span<const PathGuess> all() const noexcept { return {all_.data(), count_}; }
@@ -48,13 +49,13 @@ class Guesses {
 
 // The most work requests for any part of a message of this size: its writes, one more in case a run
 // of chunks begins within one, and the notice.
-std::uint32_t most_wrs(const DataPath& path, std::uint32_t size) noexcept {
+std::uint32_t most_wrs(const Path& path, std::uint32_t size) noexcept {
   return writes_of(size, path.most_bytes) + 2;
 }
 
 // A path that announces more chunks of a message, because another path has lost them, writes to the
 // same place again. The device must have read it.
-bool may_announce(const DataPath& path, const SplitMessage& message) noexcept {
+bool may_announce(const Path& path, const SplitMessage& message) noexcept {
   const bool has_announced = (message.carried[path.index] & message.announced) != 0;
   return !has_announced || message.under_way[path.index] == 0 ||
          path.max_inline >= sizeof(wire::Notice);
@@ -69,15 +70,14 @@ wire::ChunkMask lowest(wire::ChunkMask chunks, std::uint32_t count) noexcept {
 
 }  // namespace
 
-SendComm::SeveralPaths::SeveralPaths(std::span<const PathResources> paths,
-                                     bool split_on_qps) noexcept
+SendComm::SeveralPaths::SeveralPaths(std::span<const Path> paths, bool split_on_qps) noexcept
     : scheduler(Guesses(paths, split_on_qps).all()) {}
 
 template <class Is>
 PathMask SendComm::paths_that(Is&& is) noexcept {
   PathMask mask = 0;
-  for (const DataPath& path : data_paths()) {
-    if (path.is_up && is(path)) mask = static_cast<PathMask>(mask | 1U << path.index);
+  for (const Path& path : paths()) {
+    if (path.posts && is(path)) mask = static_cast<PathMask>(mask | 1U << path.index);
   }
   return mask;
 }
@@ -85,16 +85,16 @@ PathMask SendComm::paths_that(Is&& is) noexcept {
 // The paths whose NICs, at both ends, can reach the memory of both buffers, even if they are down.
 PathMask SendComm::usable_paths(std::uint32_t position, const MemoryHandle& memory) noexcept {
   PathMask usable = 0;
-  for (const DataPath& path : data_paths()) {
+  for (const Path& path : paths()) {
     const bool has_keys = (memory.rails >> path.rail & 1) != 0 && rkey_for(path, position);
-    if (!has_keys || path.is_lost) continue;
+    if (!has_keys || path.is_device_left) continue;
     usable = static_cast<PathMask>(usable | 1U << path.index);
   }
   return usable;
 }
 
 // The path may have another device now, and so may or may not carry messages that wait.
-void SendComm::on_joined(DataPath& path) {
+void SendComm::on_joined(Path& path) {
   const auto bit = static_cast<PathMask>(1U << path.index);
   for (Request& request : requests_) {
     if (request.count == 0 || request.missing == 0 || request.split == 0) continue;
@@ -115,10 +115,10 @@ Errc SendComm::post_on_some(const wire::LineFacts& line, const MemoryHandle& mem
     return events_.on_fault(*this, Errc::kUnsupported, "send",
                             "no pair of rails has registered both buffers of a message");
   }
-  const PathMask up = usable & paths_that([](const DataPath&) { return true; });
+  const PathMask up = usable & paths_that([](const Path&) { return true; });
   if (up == 0) return Errc::kOk;  // NCCL calls again until one is back
   // An empty send queue must be able to take any part of the message.
-  const PathMask able = up & paths_that([&](const DataPath& path) {
+  const PathMask able = up & paths_that([&](const Path& path) {
                           return most_wrs(path, alone_.sge.length) + kForNotices <= kSendDepth;
                         });
   if (able == 0)
@@ -126,7 +126,7 @@ Errc SendComm::post_on_some(const wire::LineFacts& line, const MemoryHandle& mem
                          alone_.sge.length);
   const bool is_long = alone_.sge.length >= Scheduler::kLeastSplitBytes;
   if (is_long && std::popcount(able) > 1) return post_split(line, memory, able, made);
-  DataPath& path = path_at(several_->scheduler.choose(able, alone_.sge.length, now_ns()));
+  Path& path = path_at(several_->scheduler.choose(able, alone_.sge.length, now_ns()));
   if (alone_.sge.length <= kShortBytes) {
     several_->short_path = path.index;
     several_->short_left = kChooseEvery - 1;
@@ -161,11 +161,11 @@ Errc SendComm::isend(const void* data, std::size_t size, int tag, const MemoryHa
 BL_INLINED bool SendComm::prepare_short(const void* data, std::size_t size, int tag,
                                         const MemoryHandle& memory) noexcept {
   if (size - 1 >= kShortBytes || several_->short_left == 0) return false;  // 0 is slow, too
-  const DataPath& path = path_at(several_->short_path);
+  const Path& path = path_at(several_->short_path);
   const bool has_little_to_do =
       path.send_free > kSendDepth - kFewUnderWay &&
       several_->scheduler.outstanding(path.index) <= std::uint64_t{kFewUnderWay} * kShortBytes;
-  const bool is_able = path.is_up && (memory.rails >> path.rail & 1) != 0 &&
+  const bool is_able = path.posts && (memory.rails >> path.rail & 1) != 0 &&
                        static_cast<std::int64_t>(size) <= path.most_immediate &&
                        !free_requests_.empty() && late_keys_ == nullptr;
   if (!has_little_to_do || !is_able) return false;
@@ -188,7 +188,7 @@ BL_INLINED bool SendComm::prepare_short(const void* data, std::size_t size, int 
 }
 
 BL_INLINED Errc SendComm::post_short(const MemoryHandle& memory, void** made) {
-  DataPath& path = path_at(several_->short_path);
+  Path& path = path_at(several_->short_path);
   const std::uint64_t order = cursor_.order();
   const std::uint32_t size = alone_.sge.length;
   Request& request = open_request(wire::number_of(order) - 1, size, 1);
@@ -239,7 +239,7 @@ void SendComm::assign_waiting() {
 // False: no path takes more, or one has refused its part.
 bool SendComm::assign_some(SplitMessage& message, std::int64_t now_ns) {
   const auto left = static_cast<std::uint32_t>(std::popcount(message.unsent));
-  const PathMask open = message.usable & paths_that([&](const DataPath& path) {
+  const PathMask open = message.usable & paths_that([&](const Path& path) {
                           return path.send_free >= most_wrs(path, message.size()) + kForNotices &&
                                  may_announce(path, message);
                         });
@@ -267,11 +267,11 @@ bool SendComm::assign_some(SplitMessage& message, std::int64_t now_ns) {
 // nothing announces its chunks, although their writes may have completed: they count as under way
 // until the receiver has reported.
 bool SendComm::post_late_notices(SplitMessage& message, PathMask notified, std::int64_t now_ns) {
-  for (DataPath& path : data_paths()) {
+  for (Path& path : paths()) {
     const bool is_due = (message.carried[path.index] & ~message.announced) != 0 &&
                         (notified >> path.index & 1) == 0;
     if (!is_due) continue;
-    if (!path.is_up) {
+    if (!path.posts) {
       ++message.request->missing;
       ++message.under_way[path.index];
     } else if (!post_chunks(path, message, 0, true, now_ns)) {
@@ -282,8 +282,8 @@ bool SendComm::post_late_notices(SplitMessage& message, PathMask notified, std::
 }
 
 // `is_last`: no more chunks of the message will come, so the notice follows.
-bool SendComm::post_chunks(DataPath& path, SplitMessage& message, wire::ChunkMask chunks,
-                           bool is_last, std::int64_t now_ns) {
+bool SendComm::post_chunks(Path& path, SplitMessage& message, wire::ChunkMask chunks, bool is_last,
+                           std::int64_t now_ns) {
   Request& request = *message.request;
   message.carried[path.index] |= chunks;
   SendChain chain(path, request.slot);
@@ -306,13 +306,13 @@ bool SendComm::post_chunks(DataPath& path, SplitMessage& message, wire::ChunkMas
 }
 
 // A comm that was made with one path has a place for each request only.
-wire::Notice& SendComm::notice_place(const Request& request, const DataPath& path) noexcept {
+wire::Notice& SendComm::notice_place(const Request& request, const Path& path) noexcept {
   if (connection_.planned_paths == 1) return notices_[request.slot];
   return notices_[wire::kMaxLines + (request.split - 1U) * wire::kMaxRails + path.index];
 }
 
 // One write for each run of chunks that follow each other.
-int SendComm::write_chunks(SendChain& chain, const DataPath& path, const SplitMessage& message,
+int SendComm::write_chunks(SendChain& chain, const Path& path, const SplitMessage& message,
                            wire::ChunkMask chunks) const noexcept {
   const wire::CreditLine& line = ring_[message.request->line % wire::kMaxLines];
   const std::uint64_t target = wire::word_of(line, wire::kAddressWord);
@@ -336,14 +336,14 @@ int SendComm::write_chunks(SendChain& chain, const DataPath& path, const SplitMe
 // With one path only, every send is signaled, and a test waits for one.
 Status SendComm::probe_paths() {
   if (!has_several_paths()) return {};
-  for (DataPath& path : data_paths()) {
-    if (!path.is_up || path.send_free != kSendDepth) continue;
+  for (Path& path : paths()) {
+    if (!path.posts || path.send_free != kSendDepth) continue;
     BL_TRY(post_probe(path, SendId{.slot = work_id::kProbeSlot, .wrs = 1}.packed()));
   }
   return {};
 }
 
-std::int64_t SendComm::expected_ns(const DataPath& path) const noexcept {
+std::int64_t SendComm::expected_ns(const Path& path) const noexcept {
   return several_->scheduler.expected_ns(path.index);
 }
 
@@ -353,14 +353,14 @@ double SendComm::rate_of_path(std::size_t index) const noexcept {
 }
 
 void SendComm::poll_paths() {
-  for (DataPath& path : data_paths()) {
+  for (Path& path : paths()) {
     if (path.send_free != kSendDepth) drain(*this, path);
   }
   assign_waiting();
 }
 
-void SendComm::absorb_on(DataPath& path, const ibv_wc* completions, int found) {
-  if (path.is_reported) [[unlikely]]
+void SendComm::absorb_on(Path& path, const ibv_wc* completions, int found) {
+  if (!path.counts) [[unlikely]]
     return;
   watch_.moved();
   ++path.heard;
@@ -375,7 +375,7 @@ void SendComm::absorb_on(DataPath& path, const ibv_wc* completions, int found) {
         several_->scheduler.completed(path.index, id.bytes, now);
       }
       count_sent(path, id);
-    } else if (!path.is_up) {
+    } else if (!path.posts) {
       on_flushed(path, *one);
     } else {
       events_.on_failed_request(*this, path, *one, "send");
@@ -384,7 +384,7 @@ void SendComm::absorb_on(DataPath& path, const ibv_wc* completions, int found) {
   stats_.add(Counter::kCompletions, static_cast<std::uint64_t>(found));
 }
 
-void SendComm::count_sent(DataPath& path, SendId id) noexcept {
+void SendComm::count_sent(Path& path, SendId id) noexcept {
   path.send_free += id.wrs;
   if (id.slot == work_id::kProbeSlot) return;
   Request& request = requests_[id.slot % wire::kMaxLines];

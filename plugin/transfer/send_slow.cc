@@ -69,7 +69,7 @@ Errc SendComm::post(const wire::LineFacts& line, const MemoryHandle& memory, voi
   return credits_.is_between_irecvs() || held_.full() ? post_what_is_held() : Errc::kOk;
 }
 
-Errc SendComm::post_on(DataPath& path, const wire::LineFacts& line, const MemoryHandle& memory,
+Errc SendComm::post_on(Path& path, const wire::LineFacts& line, const MemoryHandle& memory,
                        void** made) {
   alone_.sge.lkey = memory.lkeys[path.rail];
   return alone_.sge.length > path.most_immediate ? post_with_notice(path, line, made)
@@ -77,7 +77,7 @@ Errc SendComm::post_on(DataPath& path, const wire::LineFacts& line, const Memory
 }
 
 // A receiver with one rail has registered everything with it.
-std::optional<std::uint32_t> SendComm::rkey_for(const DataPath& path,
+std::optional<std::uint32_t> SendComm::rkey_for(const Path& path,
                                                 std::uint32_t position) const noexcept {
   if (late_keys_ != nullptr && late_keys_->is_for(path.peer_rail, position)) [[unlikely]] {
     return late_keys_->key(path.peer_rail, position);
@@ -86,7 +86,7 @@ std::optional<std::uint32_t> SendComm::rkey_for(const DataPath& path,
   return key != 0 || connection_.receiver_rails == 1 ? std::optional(key) : std::nullopt;
 }
 
-Errc SendComm::post_with_immediate(DataPath& path, const wire::LineFacts& line, void** made) {
+Errc SendComm::post_with_immediate(Path& path, const wire::LineFacts& line, void** made) {
   if (!has_room(path, 1) && !make_room(path, 1)) return Errc::kOk;
   Request& request = open_request(line.number - 1, alone_.sge.length, 1);
   name_line(alone_, path, request);
@@ -120,12 +120,12 @@ void SendComm::report_cut(std::uint32_t size, int tag, std::uint32_t kept) {
 }
 
 // NCCL may test requests of another comm only: room must not depend on tests of this one.
-bool SendComm::make_room(const DataPath& path, std::uint32_t wrs) {
+bool SendComm::make_room(const Path& path, std::uint32_t wrs) {
   collect();
   return has_room(path, wrs);
 }
 
-Errc SendComm::post_with_notice(DataPath& path, const wire::LineFacts& line, void** made) {
+Errc SendComm::post_with_notice(Path& path, const wire::LineFacts& line, void** made) {
   const std::uint32_t size = alone_.sge.length;
   const std::uint32_t wrs = writes_of(size, path.most_bytes) + 1;
   if (wrs > kSendDepth) return refuse_writes(path, size);
@@ -141,13 +141,13 @@ Errc SendComm::post_with_notice(DataPath& path, const wire::LineFacts& line, voi
 
 // If the path is given up, what was held is sent again when the path has been.
 Errc SendComm::post_held() {
-  DataPath& path = only_path();
+  Path& path = only_path();
   const int rc = held_.post(path.qp);
   return rc == 0 ? Errc::kOk : events_.on_refused(*this, path, rc, "post sends");
 }
 
 // The completion of a send is that of the sends that were held before it, too.
-void SendComm::complete_before(DataPath& path, const Request& last) noexcept {
+void SendComm::complete_before(Path& path, const Request& last) noexcept {
   for (Request* request = last.next; request != nullptr; request = request->next) {
     if (request->missing == 0) return;  // after the peer's goodbye: it may have another use now
     path.send_free += request->wrs;
@@ -156,12 +156,12 @@ void SendComm::complete_before(DataPath& path, const Request& last) noexcept {
 }
 
 // The device has refused the request.
-Errc SendComm::withdraw(DataPath& path, Request& request, int rc) {
+Errc SendComm::withdraw(Path& path, Request& request, int rc) {
   free_requests_.give_back(request);
   return events_.on_refused(*this, path, rc, "post a send");
 }
 
-Errc SendComm::withdraw_prepared(DataPath& path, int rc) {
+Errc SendComm::withdraw_prepared(Path& path, int rc) {
   BL_ASSERT(*made_ == &requests_[alone_.wr.wr_id], "the send that was refused is the one prepared");
   *made_ = nullptr;
   const Errc code = withdraw(path, requests_[alone_.wr.wr_id], rc);
@@ -170,7 +170,7 @@ Errc SendComm::withdraw_prepared(DataPath& path, int rc) {
 }
 
 // There will never be room for it, so NCCL must not be told to call again.
-Errc SendComm::refuse_writes(const DataPath& path, std::uint32_t size) const {
+Errc SendComm::refuse_writes(const Path& path, std::uint32_t size) const {
   BL_WARN(
       "%s: a send of %u bytes is refused: it needs more than %u work requests of %u bytes, which "
       "is all that the send queue holds",
@@ -179,7 +179,7 @@ Errc SendComm::refuse_writes(const DataPath& path, std::uint32_t size) const {
 }
 
 // The notice arrives after the data, since a queue pair keeps the order.
-int SendComm::post_data_and_notice(DataPath& path, const Request& request,
+int SendComm::post_data_and_notice(Path& path, const Request& request,
                                    const wire::LineFacts& line) {
   SendChain chain(path, request.slot);
   const std::uint32_t rkey = rkey_for(path, request.line).value_or(0);
@@ -189,7 +189,7 @@ int SendComm::post_data_and_notice(DataPath& path, const Request& request,
                                notices_[request.slot]);
 }
 
-wire::Notice SendComm::notice_of(const DataPath& path, const Request& request,
+wire::Notice SendComm::notice_of(const Path& path, const Request& request,
                                  wire::ChunkMask which) const noexcept {
   const std::uint32_t size = request.sizes[0];
   return {.line = static_cast<std::uint16_t>(request.line),
@@ -199,7 +199,7 @@ wire::Notice SendComm::notice_of(const DataPath& path, const Request& request,
           .which = which};
 }
 
-void SendComm::absorb(DataPath& path, const ibv_wc* completions, int found) {
+void SendComm::absorb(Path& path, const ibv_wc* completions, int found) {
   if (found < 0) return events_.on_unreadable_queue(*this, path);
   if (has_several_paths()) return absorb_on(path, completions, found);
   watch_.moved();

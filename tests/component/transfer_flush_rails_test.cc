@@ -159,7 +159,7 @@ TEST_CASE("flush by rail: a rail whose device is gone is not waited for", "[comp
   FlushRig rig({.rails = 2});
   std::vector<FlushedMemory> memories = memories_of_two_rails(rig);
   const std::vector<Request*> flushes = begin_many_flushes(rig, memories);
-  rig.comm().lose_device_of(0);
+  rig.comm().lose_device_of(rig.comm().paths()[0]);
   for (const Request* const request : flushes) CHECK(request->missing == kTargets);
   for (Request* const request : flushes) rig.finish(request);
   CHECK(rig.take_reads() ==
@@ -177,7 +177,7 @@ TEST_CASE("flush by rail: a flush that waits reads by the key that the rail has 
           "[component][transfer]") {
   FlushRig rig({.rails = 1});
   FlushedMemory memory = rig.memory(0b1);
-  const Device& device = rig.comm().own_device(0);
+  const Device& device = rig.comm().paths()[0].own_device();
   const CqPtr cq = make_cq(device.context->raw(), 4);
   const auto domain = device.context->pd();
   BL_MUST(domain);
@@ -225,16 +225,16 @@ TEST_CASE("flush by rail: a path is fenced when its device has read the memory b
     std::copy_if(into, into + found, std::back_inserter(held), is_read);
     return static_cast<int>(std::remove_if(into, into + found, is_read) - into);
   });
-  BL_MUST(rig.comm().fence(0));
+  BL_MUST(rig.comm().fence(rig.comm().paths()[0]));
   wait_until(
       [&] {
-        CHECK_FALSE(rig.comm().is_fenced(0));
+        CHECK_FALSE(rig.comm().is_fenced(rig.comm().paths()[0]));
         return held.size() == 2;
       },
       "READs of both memories");
-  CHECK_FALSE(rig.comm().is_fenced(0));
+  CHECK_FALSE(rig.comm().is_fenced(rig.comm().paths()[0]));
   may_complete = true;
-  wait_until([&] { return rig.comm().is_fenced(0); }, "the fence");
+  wait_until([&] { return rig.comm().is_fenced(rig.comm().paths()[0]); }, "the fence");
   CHECK(rig.take_reads() == Reads{2, 0, 0});
 }
 
@@ -245,8 +245,8 @@ TEST_CASE("flush by rail: a path without receives in flight is not read back",
   prepare(rig, 0b111);
   rig.carry(1, memory);
   rig.comm().gate().enter();  // as a call does
-  BL_MUST(rig.comm().fence(1));
-  wait_until([&] { return rig.comm().is_fenced(1); }, "the fence");
+  BL_MUST(rig.comm().fence(rig.comm().paths()[1]));
+  wait_until([&] { return rig.comm().is_fenced(rig.comm().paths()[1]); }, "the fence");
   CHECK(rig.take_reads() == Reads(3));
 }
 

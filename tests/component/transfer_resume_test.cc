@@ -209,8 +209,8 @@ TEST_CASE("resume: what completes after the report does not count",
   rig.refuses_orders = true;
   Storage from = rig.storage(kLargest, 0x77);
   Storage into = rig.storage(kLargest);
-  const ibv_cq* const late = rig.sender().paths()[1].queues.cq.get();
-  const ibv_cq* const other = rig.sender().paths()[0].queues.cq.get();
+  const ibv_cq* const late = rig.sender().paths()[1].resources.queues.cq.get();
+  const ibv_cq* const other = rig.sender().paths()[0].resources.queues.cq.get();
   std::vector<ibv_wc> held;
   bool is_late = false;
   const PollHook hook(rig.sender(), [&](ibv_cq* cq, int room, ibv_wc* found) {
@@ -270,7 +270,7 @@ TEST_CASE("resume: a message that only a lost device could carry is an error",
     CHECK_FALSE(must(test_once(*receive, nullptr)));
   }
   if (!is_under_way) CHECK(must(isend(rig.sender(), from, kLargest, 0)) == nullptr);
-  CHECK(rig.sender().lose_device_of(1));
+  CHECK(rig.sender().lose_device_of(rig.sender().paths()[1]));
   CHECK_FALSE(isend(rig.sender(), from, kLargest, 0));
   if (send != nullptr) CHECK_FALSE(test_once(*send, nullptr));
   CHECK_FALSE(rig.sender_link().failure.empty());
@@ -283,7 +283,7 @@ TEST_CASE("resume: an only path whose device reports nothing is made anew in the
   TransferRig rig({.stall_ns = std::chrono::nanoseconds{kStallTimeout}.count(), .recovers = true});
   Storage from = rig.storage(kLargest, 0x66);
   Storage into = rig.storage(kLargest);
-  const ibv_cq* const mute = rig.sender().paths()[0].queues.cq.get();
+  const ibv_cq* const mute = rig.sender().paths()[0].resources.queues.cq.get();
   const PollHook hook(rig.sender(), [mute](ibv_cq* cq, int room, ibv_wc* found) {
     return cq == mute ? 0 : PollHook::real(cq, room, found);
   });
@@ -349,8 +349,10 @@ TEST_CASE("resume: chunks without a notice are sent again", "[component][transfe
   Storage into = rig.storage(kLong);
   Request* const receive = rig.receive(into, kLong, 0);
   Request* const send = rig.send(from, kLong, 0);
-  rig.sender().leave(1);
-  const auto has_work = [&](std::size_t path) { return rig.sender().has_sends_under_way(path); };
+  rig.sender().set_state(rig.sender().paths()[1], PathState::kFencing);
+  const auto has_work = [&](std::size_t path) {
+    return rig.sender().has_sends_under_way(rig.sender().paths()[path]);
+  };
   run_until(rig, [&] { return !has_work(0) && !has_work(1); });
   CHECK_FALSE(must(test_once(*send, nullptr)));
 
@@ -373,7 +375,7 @@ TEST_CASE("resume: data that was acknowledged and does not come is an error",
   TransferRig rig({.paths = 2, .recovers = true});
   Storage from = rig.storage(kLargest, 0x44);
   Storage into = rig.storage(kLargest);
-  const ibv_cq* mute = rig.receiver().paths()[is_lost ? 1 : 0].queues.cq.get();
+  const ibv_cq* mute = rig.receiver().paths()[is_lost ? 1 : 0].resources.queues.cq.get();
   const PollHook hook(rig.sender(), [&mute](ibv_cq* cq, int room, ibv_wc* found) {
     return cq == mute ? 0 : PollHook::real(cq, room, found);
   });

@@ -40,7 +40,7 @@ std::vector<std::uint64_t> arrived_by_path(RecvComm& receiver) {
 // Counts calls of ibv_post_send. There can be only one at a time.
 class PostCounter {
  public:
-  explicit PostCounter(const Comm& comm) : context_(comm.paths()[0].queues.qp->context) {
+  explicit PostCounter(const Comm& comm) : context_(comm.paths()[0].resources.queues.qp->context) {
     count_ = 0;
     real_ = std::exchange(context_->ops.post_send, &call);
   }
@@ -193,8 +193,8 @@ TEST_CASE("several: short messages leave a path on which many are under way",
   requests.reserve(2 * kMessages);
   for (std::size_t i = 0; i < kMessages; ++i) requests.push_back(rig.receive(into, 64, 0));
   for (std::size_t i = 0; i < kMessages; ++i) requests.push_back(rig.send(from, 64, 0));
-  CHECK(rig.sender().has_sends_under_way(0));
-  CHECK(rig.sender().has_sends_under_way(1));
+  CHECK(rig.sender().has_sends_under_way(rig.sender().paths()[0]));
+  CHECK(rig.sender().has_sends_under_way(rig.sender().paths()[1]));
   for (Request* request : requests) rig.finish(request);
 }
 

@@ -188,7 +188,7 @@ TEST_CASE("wait: a request that is not tested while another connection has no pa
   other.receive(into, 64, 0);
   Storage from = rig.storage(64, 0x5a);
   rig.sender().gate().enter();  // as a call does
-  rig.sender().leave(0);        // its only path
+  rig.sender().set_state(rig.sender().paths()[0], PathState::kFencing);
   rig.sender().gate().leave();
   const LogCapture log;
   Looks looks(rig);

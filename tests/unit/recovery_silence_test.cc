@@ -15,7 +15,8 @@ constexpr std::int64_t kStart = 1000 * kNsPerSec;
 class TwoPaths {
  public:
   TwoPaths() {
-    for (PathSigns& path : paths) path = {.is_up = true, .owes_answer = true};
+    for (std::size_t i = 0; i < paths.size(); ++i)
+      paths[i] = {.is_up = true, .owes_answer = true, .kept = &kept_[i]};
     run(kNsPerSec, [&](std::size_t) { return true; });  // both have answered before
   }
 
@@ -28,7 +29,7 @@ class TwoPaths {
       for (std::size_t i = 0; i < paths.size(); ++i) {
         if (answers(i)) ++paths[i].heard;
       }
-      const auto found = watch.look(paths.size(), now, [&](std::size_t i) { return paths[i]; });
+      const auto found = watch.look(paths, now);
       all.silent = static_cast<std::uint8_t>(all.silent | found.silent);
       all.must_ask = all.must_ask || found.must_ask;
     }
@@ -39,6 +40,9 @@ class TwoPaths {
   std::array<PathSigns, 2> paths;
   std::int64_t now = kStart;
   std::int64_t look_every_ns = times::kSilenceLookEveryNs;
+
+ private:
+  std::array<PathSilence, 2> kept_;
 };
 
 constexpr auto kNone = [](std::size_t) { return false; };
@@ -103,6 +107,7 @@ TEST_CASE("silence: a path gets the time that its work should take, many times o
 TEST_CASE("silence: a path that has never answered gets longer") {
   TwoPaths two;
   two.watch = SilenceWatch();
+  for (const PathSigns& path : two.paths) *path.kept = {};
   two.paths[1].heard = 0;
   CHECK(two.run(kAboveLimit, kFirst).silent == 0);
   CHECK(two.run(times::kSilenceFirstLimitNs, kFirst).silent == 2);
@@ -126,10 +131,10 @@ TEST_CASE("silence: a thread that can look only now and then notices it, too") {
 TEST_CASE("silence: a false alarm doubles the limit, and a quiet minute halves it") {
   TwoPaths two;
   const auto answer_both = [](std::size_t) { return true; };
-  two.watch.was_wrong_about(1);
+  two.watch.was_wrong_about(*two.paths[1].kept);
   CHECK(two.run(2 * kBelowLimit, kFirst).silent == 0);
   CHECK(two.run(4 * times::kSilenceLookEveryNs, kFirst).silent == 2);
-  for (int i = 0; i < 100; ++i) two.watch.was_wrong_about(1);
+  for (int i = 0; i < 100; ++i) two.watch.was_wrong_about(*two.paths[1].kept);
   two.run(times::kSilenceLookEveryNs, answer_both);
   CHECK(two.run(times::kSilenceMostLimitNs - 2 * times::kSilenceLookEveryNs, kFirst).silent == 0);
   CHECK(two.run(4 * times::kSilenceLookEveryNs, kFirst).silent == 2);

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What is kept of a path while it is made anew and RepairEngine does not need to know: it is passed
+// on, or part of a sentence.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "plugin/connect/comm/path_resources.h"
+#include "plugin/wire/message_fenced.h"
+#include "plugin/wire/message_remake.h"
+
+namespace beeline {
+
+struct PathRepair {
+  using Report = decltype(wire::Fenced::report);
+
+  std::string cause = {};          // of the failure, in words
+  std::string last_try = {};       // why the path could not be made anew
+  std::int64_t port_event_ns = 0;  // of the last event that was looked at
+  Report ours = {};
+  Report theirs = {};
+  // Receiver: lines before `finished_end` whose messages have completed at the sender.
+  wire::LineSet finished = {};
+  std::uint32_t finished_end = 0;
+  // For OFFER_PATH or ANSWER_PATH, which may have to be repeated.
+  wire::PathOffer offer = {};
+  std::uint32_t ring_key = 0;  // with the offer
+  wire::PathAnswer answer = {};
+  std::optional<wire::LineKeys> line_keys = {};  // sender: came with the answer
+  // The new queue pair, from when the control thread has made it until the comm uses it.
+  std::unique_ptr<PathResources> made = {};
+};
+
+}  // namespace beeline
