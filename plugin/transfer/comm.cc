@@ -52,7 +52,7 @@ Comm::Comm(std::unique_ptr<Connection> connection, std::uint32_t send_depth,
     path.resources = std::move(connection_.paths[i]);
     path.rail = path.resources.rail;
     path.peer_rail = path.resources.peer_rail;
-    path.first_device = path.resources.device;
+    path.first_device = path.rail_device = path.resources.device;
     take_resources(path);
     stats_.begin_path(i, path.first_device->ibdev, path.first_device->port);
   }

@@ -72,6 +72,8 @@ struct Path {
   // --- The rest ---
   const Device* first_device = nullptr;  // with which the path was made when the comm was
   PathResources resources;               // in use now
+  // Whose keys the buffers have for the rail: that of the path of the rail which joined last.
+  const Device* rail_device = nullptr;
   PathSilence silence;
   std::unique_ptr<PathRepair> repair;  // null until a path of the comm fails
 };

@@ -72,6 +72,9 @@ bool Comm::join(Path& path, PathResources& made, std::uint32_t generation) {
   if (!swap_resources(path, made)) return false;
   take_resources(path);
   const Device& device = *path.resources.device;
+  for (Path& other : paths()) {
+    if (other.rail == path.rail) other.rail_device = &device;
+  }
   path.generation = static_cast<std::uint8_t>(generation);
   path.set_state(role_ == Role::kSend ? PathState::kUp : PathState::kAnswered);
   stats_.restore_path(path.index, device.ibdev, device.port);

@@ -129,7 +129,7 @@ bool RecvComm::has_loopback_of_rail(const Path& path) const noexcept {
 bool RecvComm::swap_resources(Path& path, PathResources& made) {
   const std::unique_lock lock(preparing_, std::try_to_lock);
   if (!lock || !can_swap(path, made)) return false;
-  if (made.device != path.resources.device && !use_device_of(path, made)) return false;
+  if (made.device != path.rail_device && !use_device_of(path, made)) return false;
   const bool is_by_host = (rails_flushed_by_host_ & bit_of_rail(path.rail)) != 0;
   const bool flushes = flusher_ != nullptr && !is_by_host && has_loopback_of_rail(path);
   if (!flushes) made.queues.loopback.reset();

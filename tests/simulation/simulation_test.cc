@@ -137,6 +137,26 @@ TEST_CASE("simulation: two paths of a rail that are made by different devices ke
   CHECK(result.violation.empty());
 }
 
+TEST_CASE("simulation: a path of a rail joins by the device that another path has just left",
+          "[simulation]") {
+  // Its own former device is the same, but meanwhile the rail had the keys of another.
+  const RunResult result = run_text(
+      "run seed=502257 hosts=2 nics=2 rails=1 queue_pairs=2 comms=1 most_bytes=4194304"
+      " groups_at_once=3 pace_us=18108 poll_ms=75 gpu=0 standbys=1 give_up_ms=0 faults_ms=8534\n"
+      "at 1760.502 for 1.575 no-posts h0/n0 h1/n0 0\n"
+      "at 3124.125 for 1.479 loss h1/n0 h0/n1 36\n"
+      "at 3365.045 for 117.289 down h1/n0 h0/n0 0\n"
+      "at 3590.581 for 1.581 status h0/n0 h1/n0 12\n"
+      "at 3627.100 for 1525.143 no-posts h1/n0 h0/n0 0\n"
+      "at 4568.184 for 86.091 down-silently h0/n0 h1/n0 0\n"
+      "at 5257.559 for 1.864 down-silently h0/n0 h1/n0 0\n"
+      "at 6550.835 for 1.004 slow-control h0/n0 h1/n0 1353\n"
+      "at 6569.158 for 1168.691 down-silently h1/n0 h0/n0 0\n"
+      "at 7642.349 for 702.177 down h0/n0 h1/n0 0\n");
+  INFO(result.violation << "; " << result.ending);
+  CHECK(result.violation.empty());
+}
+
 TEST_CASE("simulation: a rail with two queue pairs is flushed by the device that has come back",
           "[simulation]") {
   // The second path learns that the former device is gone when the first has the new one already.
