@@ -204,7 +204,7 @@ void Recover::check_finished(Comm& comm, std::size_t path) {
   comm.collect();
   const PathRepair& known = repair_of(comm, path);
   const auto& receiver = static_cast<const RecvComm&>(comm);
-  if (receiver.missing_of(known.finished, known.finished_end).empty()) return;
+  if (receiver.lines().missing_of(known.finished, known.finished_end).empty()) return;
   (void)on_fault(comm, Errc::kSystem, "receive",
                  "the cause is at " + ends_of(comm, path).here +
                      ": its device has acknowledged data that it has lost");

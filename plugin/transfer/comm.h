@@ -144,6 +144,10 @@ class Comm : private LinkUser {
   const StallWatch& watch() const noexcept { return watch_; }
   // For logs: "sender on h1, device softnic0:1, to peer h2 (pid 4711) softnic1:1".
   std::string name_for_log(std::size_t path = 0) const;
+  // The local key of the comm's control memory for this path's device.
+  std::uint32_t control_key(const PathResources& resources) const noexcept {
+    return resources.control ? resources.control->lkey : connection_.memory.lkey(resources.rail);
+  }
   // Takes all completions that have come.
   virtual void collect() = 0;
   // After the peer's goodbye: finishes the requests whose lines are below `settled`, if this end
@@ -244,10 +248,6 @@ class Comm : private LinkUser {
   // Swaps the resources of the path. If the new ones have another device, the keys of the buffers
   // change for the path's rail. False: not now.
   virtual bool swap_resources(Path& path, PathResources& made) = 0;
-  // The local key of the comm's control memory for this path's device.
-  std::uint32_t control_key(const PathResources& resources) const noexcept {
-    return resources.control ? resources.control->lkey : connection_.memory.lkey(resources.rail);
-  }
   // Whether isend or irecv may begin although the comm is alarmed.
   BL_SLOW Errc may_begin(const char* call, bool* may);
 

@@ -15,13 +15,9 @@
 
 namespace beeline {
 
-// Only one grant in this many is signaled: its completion frees the places of all of them in the
-// send queue.
-inline constexpr std::uint32_t kSignalGrantsEvery = 16;
-
 template <Paths kPaths>
 BL_INLINED Path& RecvComm::path_of_grants() noexcept {
-  return kPaths == Paths::kOne ? only_path() : *grant_path_;
+  return kPaths == Paths::kOne ? only_path() : grants_.path();
 }
 
 template <Paths kPaths>
@@ -30,7 +26,7 @@ BL_INLINED bool RecvComm::begin_grant(std::size_t capacity, const MemoryHandle* 
   const bool is_fast = capacity < limit && memory != nullptr && !free_requests_.empty() &&
                        free_requests_.first().slot < kFirstForFlushes &&
                        path_of_grants<kPaths>().send_free != 0 && spare_receives_ != 0 &&
-                       !owners_[next_ % wire::kMaxLines].waits();
+                       !table_.owner(next_ % wire::kMaxLines).waits();
   if (!is_fast) [[unlikely]]
     gate_.leave();
   return is_fast;
@@ -48,7 +44,7 @@ BL_INLINED void RecvComm::write_grant(const ReceiveBuffer& buffer, void** reques
   const std::uint64_t path = kPaths == Paths::kOne ? 0 : path_of_grants<kPaths>().index;
   const std::uint64_t owner =
       made.slot | std::uint64_t{Owner::kAwaited} << 16 | path << 24 | std::uint64_t{position} << 32;
-  std::memcpy(&owners_[place], &owner, sizeof owner);
+  std::memcpy(&table_.owner(place), &owner, sizeof owner);
   stats_.add_grant(position);
   *request = &made;
   made.line = position;
@@ -59,12 +55,12 @@ BL_INLINED void RecvComm::write_grant(const ReceiveBuffer& buffer, void** reques
   next_ = position + 1;
   --spare_receives_;
   made_ = request;
-  describe_lines(line);
+  grants_.describe(line);
 }
 
 template <Paths kPaths>
 BL_INLINED Errc RecvComm::post_written() {
-  if (const int rc = post_lines(path_of_grants<kPaths>()); rc != 0) [[unlikely]]
+  if (const int rc = grants_.post(path_of_grants<kPaths>()); rc != 0) [[unlikely]]
     return on_refused_grant(rc);
   watch_.moved();
   return Errc::kOk;
@@ -117,7 +113,7 @@ BL_INLINED bool RecvComm::has_room() noexcept {
     set_flushes_apart();
     if (free_requests_.empty()) return false;
   }
-  return grant_path_->send_free >= 2;
+  return grants_.path().send_free >= 2;
 }
 
 // Writes the lines and the table of their owners. Returns how many: requests may be finished in any
@@ -130,20 +126,20 @@ BL_INLINED std::uint32_t RecvComm::write_lines(Count count, BufferAt& buffer_at,
   std::uint64_t order = wire::order_of(first + 1, 0, static_cast<std::uint8_t>(count), 0);
   const auto state = need == Need::kArrival ? Owner::kAwaited : Owner::kOptional;
   std::uint64_t owner = free_requests_.first().slot | std::uint64_t{state} << 16 |
-                        std::uint64_t{grant_path_->index} << 24 | std::uint64_t{first} << 32;
+                        std::uint64_t{grants_.path().index} << 24 | std::uint64_t{first} << 32;
   for (std::uint32_t i = 0; i < count; ++i) {
     const std::uint32_t place = (first + i) % wire::kMaxLines;
     const ReceiveBuffer buffer = buffer_at(i);
-    if (owners_[place].waits()) [[unlikely]]
+    if (table_.owner(place).waits()) [[unlikely]]
       return i;
     if (!is_valid(buffer)) [[unlikely]]
       return i;
     wire::write_line(lines_[place], credit_of(buffer), order, rails);
-    std::memcpy(&owners_[place], &owner, sizeof owner);
+    std::memcpy(&table_.owner(place), &owner, sizeof owner);
     free_requests_.first().sizes[i] = static_cast<std::uint32_t>(buffer.capacity);
     stats_.set_size(place, BEELINE_STATS_UNDER_WAY);
     order += wire::kNextLine;
-    owner += kNextOwner;
+    owner += LineTable::kNextOwner;
   }
   return count;
 }
@@ -158,34 +154,9 @@ BL_INLINED Errc RecvComm::grant(std::uint32_t first, std::uint32_t count) {
 }
 
 BL_INLINED Errc RecvComm::post_grant(std::uint32_t first, std::uint32_t count) {
-  Path& path = *grant_path_;
-  grant_sge_.length = count * static_cast<std::uint32_t>(sizeof(wire::CreditLine));
-  grant_wr_.send_flags = flags_of_grant(path);
-  describe_lines(lines_[first % wire::kMaxLines]);
-  const int rc = post_lines(path);
-  grant_sge_.length = sizeof(wire::CreditLine);
-  grant_wr_.send_flags = flags_of_grant(path);
+  Path& path = grants_.path();
+  const int rc = grants_.write(lines_[first % wire::kMaxLines], count);
   return rc == 0 ? Errc::kOk : events_.on_refused(*this, path, rc, "grant receives");
-}
-
-// As many lines as grant_sge_ says, from this one on.
-BL_INLINED void RecvComm::describe_lines(const wire::CreditLine& line) noexcept {
-  const auto address = reinterpret_cast<std::uint64_t>(&line);
-  grant_sge_.addr = address;
-  grant_wr_.wr.rdma.remote_addr = address + to_ring_;
-}
-
-BL_INLINED int RecvComm::post_lines(Path& path) {
-  ibv_send_wr* refused;
-  int rc;
-  if (--path.to_next_signal == 0) [[unlikely]] {
-    rc = post_signaled_grant();
-  } else {
-    rc = ibv_post_send(path.qp, &grant_wr_, &refused);
-  }
-  if (rc == 0) [[likely]]
-    --path.send_free;
-  return rc;
 }
 
 // False: it is left to absorb().
@@ -208,7 +179,7 @@ BL_INLINED int RecvComm::on_immediate(const ibv_wc& completion) noexcept {
   }
   const wire::Immediate news = wire::unpack(ntohl(completion.imm_data));
   const std::uint32_t place = news.line % wire::kMaxLines;
-  Owner& owner = owners_[place];
+  Owner& owner = table_.owner(place);
   if (owner.state != Owner::kAwaited || static_cast<std::uint16_t>(owner.position) != news.line)
       [[unlikely]] {
     return -1;

@@ -16,8 +16,8 @@ Errc RecvComm::post_receives_on_all(std::uint32_t lines) {
   std::uint32_t least = UINT32_MAX;
   for (Path& path : paths()) {
     if (!path.posts) continue;
-    while (path.posts && path.posted_receives < expected + lines + kBatch &&
-           path.posted_receives + kBatch <= receive_depth_) {
+    while (path.posts && path.posted_receives < expected + lines + ReceivePool::kBatch &&
+           path.posted_receives + ReceivePool::kBatch <= receives_.depth()) {
       if (const Errc code = post_receives(path); code != Errc::kOk) return code;
     }
     if (!path.posts) continue;  // its device has refused them
@@ -32,21 +32,15 @@ Errc RecvComm::post_receives_on_all(std::uint32_t lines) {
 // path. If a path has failed meanwhile it can be two: the sender announces what it sends again on
 // paths that may have announced other parts of the message.
 std::uint32_t RecvComm::receives_expected() noexcept {
-  std::uint32_t in_flight = 0;
-  bool is_sent_again = several_->open_reports != 0;
-  for (const Owner& owner : owners_) {
-    if (!owner.waits()) continue;
-    ++in_flight;
-    is_sent_again = is_sent_again || wire::is_before(owner.position, several_->sent_again_end);
-  }
-  if (!gate_.must_recount()) return in_flight;
-  if (!is_sent_again) gate_.clear_must_recount();
-  return is_sent_again ? 2 * in_flight : in_flight;
+  const LineTable::Expected expected = table_.expected();
+  if (!gate_.must_recount()) return expected.lines;
+  if (!expected.is_sent_again) gate_.clear_must_recount();
+  return expected.is_sent_again ? 2 * expected.lines : expected.lines;
 }
 
 void RecvComm::poll_paths() {
   const std::size_t count = paths().size();
-  Path& last = *grant_path_;
+  Path& last = grants_.path();
   drain(*this, last);
   Path& other = path_at(++turn_ % count);
   if (&other != &last) drain(*this, other);
@@ -56,7 +50,7 @@ void RecvComm::poll_paths() {
 // completion queue.
 void RecvComm::absorb_reads(const Path& path, const ibv_wc* completions, int found) {
   for (const ibv_wc* one = completions; one != completions + found; ++one) {
-    if (work_id::is_read(one->wr_id)) on_flush(path, *one);
+    if (work_id::is_read(one->wr_id)) flush_.on_completion(path, *one);
   }
 }
 
@@ -69,14 +63,14 @@ void RecvComm::absorb_on(Path& path, const ibv_wc* completions, int found) {
     const bool is_arrival = one->status == IBV_WC_SUCCESS && (one->opcode & IBV_WC_RECV) != 0;
     if (is_arrival) {
       --path.posted_receives;
-      if (path.grants && grant_path_ != &path) grant_by(path);
+      if (path.grants && &grants_.path() != &path) grants_.use(path);
     }
     int place = on_immediate(*one);
     if (place < 0) place = on_optional(*one);
     if (place >= 0) {
       const std::uint16_t line = wire::unpack(ntohl(one->imm_data)).line;
-      several_->chunks[line % wire::kMaxLines] = 0;
-      note_carrier(path, line);
+      table_.chunks(line % wire::kMaxLines) = 0;
+      table_.note_carrier(line % wire::kMaxLines, path.rail);
       const std::uint32_t size = one->byte_len;  // GCC would read it again after add()
       shared::add(path.bytes, size);
       stats_.add_message(static_cast<std::uint32_t>(place), size);
@@ -86,15 +80,7 @@ void RecvComm::absorb_on(Path& path, const ibv_wc* completions, int found) {
   }
   if (!gate_.has_more_after_poll()) return;
   if (gate_.must_recount()) (void)post_receives_on_all(0);
-  if (flushes_in_test()) flush_arrived();
-}
-
-// For flushes: they read through the rails that have carried the data.
-void RecvComm::note_carrier(const Path& path, std::uint16_t line) noexcept {
-  const std::size_t place = line % wire::kMaxLines;
-  std::uint8_t& carried = several_->carried[place];
-  const std::uint8_t before = several_->chunks[place] != 0 ? carried : std::uint8_t{0};
-  carried = static_cast<std::uint8_t>(before | bit_of_rail(path.rail));
+  if (flushes_in_test()) flush_.start_arrived();
 }
 
 }  // namespace beeline

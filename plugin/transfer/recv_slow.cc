@@ -19,8 +19,8 @@ bool RecvComm::make_room() {
 // granted yet.
 Errc RecvComm::withdraw_lines(std::uint32_t written) {
   for (std::uint32_t i = 0; i < written; ++i)
-    owners_[(next_ + i) % wire::kMaxLines].state = Owner::kNothing;
-  if (!owners_[(next_ + written) % wire::kMaxLines].waits()) return Errc::kInvalid;
+    table_.owner((next_ + i) % wire::kMaxLines).state = Owner::kNothing;
+  if (!table_.owner((next_ + written) % wire::kMaxLines).waits()) return Errc::kInvalid;
   collect();
   return Errc::kOk;
 }
@@ -28,41 +28,14 @@ Errc RecvComm::withdraw_lines(std::uint32_t written) {
 Errc RecvComm::post_receives_for(std::uint32_t lines) {
   while (!has_several_paths() && spare_receives_ < lines) {
     if (const Errc code = post_receives(only_path()); code != Errc::kOk) return code;
-    if (only_path().posts) spare_receives_ += kBatch;
+    if (only_path().posts) spare_receives_ += ReceivePool::kBatch;
   }
   return has_several_paths() ? post_receives_on_all(lines) : Errc::kOk;
 }
 
-void RecvComm::build_receives() noexcept {
-  for (std::size_t i = 0; i < kBatch; ++i) {
-    receive_sges_[i] = {.addr = 0, .length = sizeof(wire::Notice), .lkey = 0};
-    receive_wrs_[i] = {.wr_id = 0,
-                       .next = i + 1 < kBatch ? &receive_wrs_[i + 1] : nullptr,
-                       .sg_list = &receive_sges_[i],
-                       .num_sge = 1};
-  }
-}
-
 Errc RecvComm::post_receives(Path& path) {
-  const std::uint32_t first = path.next_receive;
-  std::uint64_t place = reinterpret_cast<std::uint64_t>(&path.notices[first]);
-  std::uint64_t id = first;
-#pragma GCC unroll 8
-  for (std::uint32_t i = 0; i < kBatch; ++i) {
-    receive_sges_[i].addr = place;
-    receive_wrs_[i].wr_id = id++;
-    place += sizeof(wire::Notice);
-  }
-  if (receive_sges_[0].lkey != path.lkey) {
-    for (ibv_sge& sge : receive_sges_) sge.lkey = path.lkey;
-  }
-  ibv_recv_wr* refused = nullptr;
-  if (const int rc = ibv_post_recv(path.qp, receive_wrs_.data(), &refused); rc != 0) {
-    return events_.on_refused(*this, path, rc, "post receives");
-  }
-  path.next_receive = (first + kBatch) % receive_depth_;
-  path.posted_receives += kBatch;
-  return Errc::kOk;
+  const int rc = receives_.post(path);
+  return rc == 0 ? Errc::kOk : events_.on_refused(*this, path, rc, "post receives");
 }
 
 Errc RecvComm::grant_around_end(std::uint32_t first, std::uint32_t count, std::uint32_t head) {
@@ -70,38 +43,12 @@ Errc RecvComm::grant_around_end(std::uint32_t first, std::uint32_t count, std::u
   return code == Errc::kOk ? post_grant(first + head, count - head) : code;
 }
 
-void RecvComm::build_grant() noexcept {
-  grant_wr_.wr_id = work_id::kGrant;
-  grant_wr_.sg_list = &grant_sge_;
-  grant_wr_.num_sge = 1;
-  grant_wr_.opcode = IBV_WR_RDMA_WRITE;
-  grant_sge_.length = sizeof(wire::CreditLine);
-  grant_by(*grant_path_);
-}
-
-int RecvComm::post_signaled_grant() noexcept {
-  Path& path = *grant_path_;
-  path.to_next_signal = kSignalGrantsEvery;
-  grant_wr_.send_flags |= IBV_SEND_SIGNALED;
-  ibv_send_wr* refused = nullptr;
-  const int rc = ibv_post_send(path.qp, &grant_wr_, &refused);
-  grant_wr_.send_flags = flags_of_grant(path);
-  return rc;
-}
-
 // If the path is given up, the line counts as granted, and is sent again when the path has been.
 Errc RecvComm::on_refused_grant(int rc) {
-  const Errc code = events_.on_refused(*this, *grant_path_, rc, "grant receives");
+  const Errc code = events_.on_refused(*this, grants_.path(), rc, "grant receives");
   if (code == Errc::kOk) return code;
   *made_ = nullptr;
   return leave_with(code);
-}
-
-void RecvComm::grant_by(Path& path) noexcept {
-  grant_path_ = &path;
-  grant_wr_.send_flags = flags_of_grant(path);
-  grant_sge_.lkey = path.lkey;
-  grant_wr_.wr.rdma.rkey = path.ring_key;
 }
 
 // A receiver may wait for long with good reason, and most of its grants complete in silence: only a
@@ -134,11 +81,14 @@ void RecvComm::absorb(Path& path, const ibv_wc* completions, int found) {
   }
   stats_.add_messages(messages, bytes);
   if (flushes_in_test()) [[unlikely]]
-    flush_arrived();
+    flush_.start_arrived();
 }
 
 void RecvComm::on_other(Path& path, const ibv_wc& completion) {
-  if (work_id::is_read(completion.wr_id)) return on_flush(path, completion);
+  if (work_id::is_read(completion.wr_id)) {
+    watch_.moved();
+    return flush_.on_completion(path, completion);
+  }
   if (completion.status != IBV_WC_SUCCESS) {
     if (!path.posts) return on_flushed(path, completion);
     const char* const doing = completion.wr_id >= work_id::kGrant ? "grant" : "receive";
@@ -160,7 +110,7 @@ void RecvComm::on_other(Path& path, const ibv_wc& completion) {
 
 void RecvComm::on_write(Path& path, const ibv_wc& completion) noexcept {
   const bool is_probe = completion.wr_id == work_id::kGrantProbe;
-  path.send_free += is_probe ? 1 : kSignalGrantsEvery;
+  path.send_free += is_probe ? 1 : GrantWriter::kSignalEvery;
   if (is_probe) path.is_probing = false;
 }
 
@@ -171,7 +121,7 @@ int RecvComm::on_optional(const ibv_wc& completion) noexcept {
   }
   const std::uint16_t line = wire::unpack(ntohl(completion.imm_data)).line;
   const std::uint32_t place = line % wire::kMaxLines;
-  Owner& owner = owners_[place];
+  Owner& owner = table_.owner(place);
   if (owner.state != Owner::kOptional || static_cast<std::uint16_t>(owner.position) != line ||
       completion.byte_len > lines_[place].capacity) {
     return -1;
@@ -180,8 +130,50 @@ int RecvComm::on_optional(const ibv_wc& completion) noexcept {
   return static_cast<int>(place);
 }
 
+// iflush has no way to answer "call again".
+Errc RecvComm::iflush(std::span<const FlushTarget> targets, void** request) {
+  if (targets.empty()) return Errc::kOk;
+  gate_.enter();
+  if (gate_.is_alarmed()) {
+    gate_.wait_until_returned();
+    if (const Status status = events_.on_alarm(*this); !status) {
+      return leave_with(status.error().code);
+    }
+  }
+  if (!flush_.is_prepared()) return leave_with(Errc::kInvalid);  // the memory is another comm's
+  if (free_flushes_.empty()) set_flushes_apart();
+  if (free_flushes_.empty()) {
+    return leave_with(events_.on_fault(*this, Errc::kInternal, "flush GPU memory",
+                                       "too many requests are under way"));
+  }
+  Request& made = free_flushes_.take();
+  made.count = 1;
+  made.sizes[0] = 0;
+  Errc code = Errc::kOk;
+  if (!flush_.begin(made, targets, &code)) {
+    free_flushes_.give_back(made);
+    return leave_with(code);
+  }
+  *request = &made;
+  return Errc::kOk;
+}
+
+// Moves the free requests that belong to flushes to a list of their own.
+void RecvComm::set_flushes_apart() noexcept {
+  FreeRequests rest;
+  while (!free_requests_.empty()) {
+    Request& free = free_requests_.take();
+    (free.slot >= kFirstForFlushes ? free_flushes_ : rest).give_back(free);
+  }
+  free_requests_ = rest;
+}
+
+void RecvComm::flush_before_done(void* request, std::span<const FlushTarget> targets) {
+  if (!targets.empty()) flush_.begin_later(*static_cast<Request*>(request), targets);
+}
+
 void RecvComm::arrived(std::uint32_t place, std::uint32_t size) noexcept {
-  Owner& owner = owners_[place];
+  Owner& owner = table_.owner(place);
   stats_.add_message(place, size);
   if (std::exchange(owner.state, Owner::kNothing) == Owner::kOptional) return;
   Request& request = requests_[owner.request];
@@ -190,9 +182,9 @@ void RecvComm::arrived(std::uint32_t place, std::uint32_t size) noexcept {
 }
 
 void RecvComm::on_notice(Path& path, const ibv_wc& completion) {
-  const wire::Notice& notice = path.notices[completion.wr_id % receive_depth_];
+  const wire::Notice& notice = path.notices[completion.wr_id % receives_.depth()];
   const std::uint32_t place = notice.line % wire::kMaxLines;
-  const Owner& owner = owners_[place];
+  const Owner& owner = table_.owner(place);
   const bool is_awaited = completion.byte_len == sizeof notice && owner.waits() &&
                           static_cast<std::uint16_t>(owner.position) == notice.line &&
                           notice.generation == path.generation &&
@@ -202,16 +194,16 @@ void RecvComm::on_notice(Path& path, const ibv_wc& completion) {
     return events_.on_protocol_error(*this, "a notice of a message that no receive waits for");
   }
   const wire::ChunkMask all = wire::all_chunks_of(notice.size);
-  if (several_ == nullptr) {
+  if (!table_.has_records()) {
     if (notice.which != all) {
       return events_.on_protocol_error(*this, "a notice of a part of a message that is not split");
     }
   } else {
-    wire::ChunkMask& here = several_->chunks[place];
+    wire::ChunkMask& here = table_.chunks(place);
     if ((here & notice.which) != 0) {
       return events_.on_protocol_error(*this, "a notice of data that has arrived before");
     }
-    note_carrier(path, notice.line);
+    table_.note_carrier(place, path.rail);
     shared::add(path.bytes, wire::bytes_of(notice.which, notice.size));
     here |= notice.which;
     if (here != all) return;

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "common/base/log.h"
-#include "plugin/transfer/recv_comm.h"
+#include "plugin/transfer/gpu_flush.h"
 
 namespace beeline {
 namespace {
@@ -21,7 +21,7 @@ std::size_t count_rails(std::span<const Path> paths) noexcept {
 
 }  // namespace
 
-Outcome<Loopback> RecvComm::make_loopback(PathResources& resources) const {
+Outcome<Loopback> GpuFlush::make_loopback(PathResources& resources) const {
   const Device& device = *resources.device;
   ibv_pd* const pd = resources.domain ? resources.domain.pd() : BL_TRY(device.context->pd());
   return Loopback::make(device, {.pd = pd,
@@ -33,39 +33,36 @@ Outcome<Loopback> RecvComm::make_loopback(PathResources& resources) const {
 
 // If no queue pair can be connected to the port itself, the CUDA driver flushes what comes through
 // it, as it does after a READ has failed. If the driver cannot, this returns the problem.
-std::optional<Problem> RecvComm::prepare_path(Path& path, const gdr::FlushNeed& need) {
+std::optional<Problem> GpuFlush::prepare_path(Path& path, const gdr::FlushNeed& need) {
   PathResources& resources = path.resources;
-  const std::uint8_t bit = bit_of_rail(path.rail);
-  const bool is_known = need.by_host && (rails_flushed_by_host_ & bit) != 0;
+  const bool is_known = need.by_host && is_by_host(path);
   if (resources.queues.loopback || is_known) return std::nullopt;
   auto loopback = make_loopback(resources);
   if (loopback) {
     resources.queues.loopback = *std::move(loopback);
-    flusher_->add_rail(path.rail, &*resources.queues.loopback, control_key(resources));
+    flusher_->add_rail(path.rail, &*resources.queues.loopback, comm_.control_key(resources));
     return std::nullopt;
   }
   if (!need.by_host) return loopback.error();
   BL_INFO(kLogNet, "%s: the CUDA driver flushes GPU memory, because the NIC cannot: %s",
-          name_for_log(path.index).c_str(), loopback.error().text.c_str());
-  rails_flushed_by_host_ |= bit;
+          comm_.name_for_log(path.index).c_str(), loopback.error().text.c_str());
+  rails_flushed_by_host_ |= bit_of(path);
   return std::nullopt;
 }
 
-Result<std::uint8_t> RecvComm::prepare_flush(const gdr::FlushNeed& need, std::uint8_t rails) {
+Result<std::uint8_t> GpuFlush::prepare(const gdr::FlushNeed& need, std::uint8_t rails) {
   if (!need.any) return rails;
   flushed_gpus_.fetch_or(need.owner, std::memory_order_acq_rel);
   const std::lock_guard lock(preparing_);
   if (flusher_ == nullptr) {
-    flusher_ = std::make_unique<Flusher>(
-        count_rails(paths()),
-        connection_.memory.at<std::byte>(flushed_at(connection_.planned_paths)));
+    flusher_ = std::make_unique<Flusher>(count_rails(paths()), place_);
   }
   std::uint8_t prepared = 0;
   std::vector<std::pair<const Path*, Problem>> refusals;
   std::uint8_t tried = 0;
   for (Path& path : paths()) {
     // A rail with several paths uses the completion queue of the first one.
-    const std::uint8_t bit = bit_of_rail(path.rail);
+    const std::uint8_t bit = bit_of(path);
     if ((rails & bit) == 0 || (std::exchange(tried, tried | bit) & bit) != 0) continue;
     auto problem = prepare_path(path, need);
     if (problem) {
@@ -79,20 +76,30 @@ Result<std::uint8_t> RecvComm::prepare_flush(const gdr::FlushNeed& need, std::ui
     const Problem& first = refusals.front().second;
     return fail(first.code, "connect the port to itself", first.sys_errno);
   }
-  if (need.in_test) gate_.set_flushes_in_test();
+  if (need.in_test) comm_.gate().set_flushes_in_test();
   return prepared;
 }
 
 // The data thread must not wait for the thread that registers memory.
-bool RecvComm::has_loopback(const Path& path) {
+bool GpuFlush::needs_loopback(const Path& path) {
   const std::unique_lock lock(preparing_, std::try_to_lock);
-  if (!lock) return true;
-  const bool is_by_host = (rails_flushed_by_host_ & bit_of_rail(path.rail)) != 0;
-  return flusher_ != nullptr && !is_by_host;
+  return !lock || (flusher_ != nullptr && !is_by_host(path));
+}
+
+bool GpuFlush::leave_device_of(const Path& path) {
+  const std::unique_lock lock(preparing_, std::try_to_lock);
+  if (!lock) return false;
+  // Another path of the rail may have a device that works already.
+  const bool is_flushed = std::ranges::any_of(paths(), [&](const Path& other) {
+    return &other != &path && other.rail == path.rail && other.resources.queues.loopback &&
+           !other.resources.device->context->is_gone();
+  });
+  if (flusher_ != nullptr && !is_flushed) leave_rail(path.rail);
+  return true;
 }
 
 // If the rail gets another device, the path that has its loopback goes first.
-bool RecvComm::can_swap(const Path& path, const PathResources& made) const noexcept {
+bool GpuFlush::can_swap(const Path& path, const PathResources& made) const noexcept {
   if (flusher_ == nullptr) return true;
   for (const Path& other : paths()) {
     if (other.rail != path.rail || !other.resources.queues.loopback) continue;
@@ -104,13 +111,11 @@ bool RecvComm::can_swap(const Path& path, const PathResources& made) const noexc
 
 // Data that the former device has written is not flushed any more: its last write was long enough
 // ago to be visible.
-bool RecvComm::use_device_of(const Path& path, PathResources& made) {
-  const std::uint8_t bit = bit_of_rail(path.rail);
-  const bool is_flushed = made.queues.loopback || (rails_flushed_by_host_ & bit) != 0;
+bool GpuFlush::use_device_of(const Path& path, PathResources& made) {
+  const bool is_flushed = made.queues.loopback || is_by_host(path);
   const bool is_flushable = flusher_ == nullptr || is_flushed;
-  const std::shared_ptr<RegisteredBuffers> all = buffers();
+  const std::shared_ptr<RegisteredBuffers> all = comm_.buffers();
   if (!all->use_device(path.rail, *made.device, is_flushable)) return false;
-  moved_rails_ |= bit;
   if (flusher_ == nullptr) return true;
   leave_rail(path.rail);
   flusher_->return_rail(
@@ -119,36 +124,35 @@ bool RecvComm::use_device_of(const Path& path, PathResources& made) {
 }
 
 // Whether the rail's flushes use, or will use, the loopback of this path.
-bool RecvComm::has_loopback_of_rail(const Path& path) const noexcept {
+bool GpuFlush::has_loopback_of_rail(const Path& path) const noexcept {
   const auto holder = std::ranges::find_if(paths(), [&](const Path& one) {
     return one.rail == path.rail && one.resources.queues.loopback.has_value();
   });
   return holder == paths().end() || &*holder == &path;
 }
 
-bool RecvComm::swap_resources(Path& path, PathResources& made) {
+bool GpuFlush::swap(Path& path, PathResources& made, bool moves_rail) {
   const std::unique_lock lock(preparing_, std::try_to_lock);
   if (!lock || !can_swap(path, made)) return false;
-  if (made.device != path.rail_device && !use_device_of(path, made)) return false;
-  const bool is_by_host = (rails_flushed_by_host_ & bit_of_rail(path.rail)) != 0;
-  const bool flushes = flusher_ != nullptr && !is_by_host && has_loopback_of_rail(path);
+  if (moves_rail && !use_device_of(path, made)) return false;
+  const bool flushes = flusher_ != nullptr && !is_by_host(path) && has_loopback_of_rail(path);
   if (!flushes) made.queues.loopback.reset();
   PathResources& resources = path.resources;
   std::swap(resources, made);
   if (resources.queues.loopback) {
-    flusher_->add_rail(path.rail, &*resources.queues.loopback, control_key(resources));
+    flusher_->add_rail(path.rail, &*resources.queues.loopback, comm_.control_key(resources));
     flusher_->forget_failure(path.rail);
   }
   return true;
 }
 
 // Once for each rail, if others carry the data.
-void RecvComm::report_unflushed(const Path& path, const Problem& problem, bool has_others) {
-  const std::uint8_t bit = bit_of_rail(path.rail);
+void GpuFlush::report_unflushed(const Path& path, const Problem& problem, bool has_others) {
+  const std::uint8_t bit = bit_of(path);
   if (has_others && (unflushed_rails_ & bit) != 0) return;
   if (has_others) unflushed_rails_ |= bit;
   BL_WARN("%s: data received into GPU memory cannot be flushed: %s%s",
-          name_for_log(path.index).c_str(), problem.text.c_str(),
+          comm_.name_for_log(path.index).c_str(), problem.text.c_str(),
           has_others ? ". The other rails of the connection carry the data of such memory" : "");
 }
 

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The READs of flushes, from their plan to their completions.
+#include <algorithm>
+#include <array>
+#include <mutex>
+#include <optional>
+
+#include "plugin/transfer/gpu_flush.h"
+#include "plugin/verbs/text.h"
+
+namespace beeline {
+
+GpuFlush::GpuFlush(const Parts& parts, const CommOptions& options) noexcept
+    : comm_(parts.comm),
+      events_(parts.events),
+      lines_(parts.lines),
+      requests_(parts.requests),
+      place_(parts.place),
+      gpus_(options.registration == nullptr ? nullptr : options.registration->gpus),
+      gid_(options.gid),
+      pkey_(options.pkey) {}
+
+bool GpuFlush::begin(Request& request, std::span<const FlushTarget> targets, Errc* code) {
+  plan(request, targets);
+  const std::uint8_t rails = narrow_plan(request);
+  if (flusher_->is_broken(rails)) {
+    *code = flush_by_host("the NIC cannot read the GPU memory");
+    return false;
+  }
+  start(request, rails);
+  return true;
+}
+
+void GpuFlush::begin_later(Request& receive, std::span<const FlushTarget> targets) noexcept {
+  plan(receive, targets);
+  flusher_->delay(receive.slot);
+  ++receive.missing;
+}
+
+void GpuFlush::plan(const Request& request, std::span<const FlushTarget> targets) noexcept {
+  std::array<Flusher::Target, wire::kMaxReceives> reads;
+  std::size_t count = 0;
+  for (const FlushTarget& target : targets) {
+    reads[count++] = {.address = reinterpret_cast<std::uint64_t>(target.data),
+                      .rkeys = &target.memory->rkeys,
+                      .rails = target.memory->rails};
+  }
+  flusher_->plan(request.slot, {reads.data(), count});
+}
+
+std::uint8_t GpuFlush::narrow_plan(const Request& request) noexcept {
+  return flusher_->narrow(request.slot, [this](std::uint64_t address) {
+    return paths().size() == 1 ? bit_of(paths().front()) : lines_.rails_that_carried(address);
+  });
+}
+
+void GpuFlush::start(Request& request, std::uint8_t rails) {
+  const std::uint8_t failed_before = flusher_->failed_rails();
+  request.missing = flusher_->start(request.slot);
+  leave_lost_rails();
+  if (flusher_->is_broken(rails) || (flusher_->failed_rails() & ~failed_before) != 0) {
+    flush_all_by_host("the NIC did not accept a READ of the GPU memory");
+  }
+}
+
+// Starts the READs of receives whose data has arrived, and which wait for nothing else.
+void GpuFlush::start_arrived() {
+  flusher_->each_delayed([this](std::uint16_t slot) {
+    if (requests_[slot].missing != 1) return false;
+    start(requests_[slot], narrow_plan(requests_[slot]));
+    return true;
+  });
+}
+
+void GpuFlush::leave_rail(std::size_t rail) {
+  flusher_->leave_rail(rail, [&](std::uint16_t request) { --requests_[request].missing; });
+}
+
+// A READ that is refused because its device is gone is not an error: the device has written all
+// that it will.
+void GpuFlush::leave_lost_rails() {
+  if (flusher_->failed_rails() == 0) return;
+  for (const Path& path : paths()) {
+    const bool has_failed = (flusher_->failed_rails() & bit_of(path)) != 0;
+    if (has_failed && path.resources.device->context->is_gone()) leave_rail(path.rail);
+  }
+}
+
+// One READ for each registration that a line in flight names. Which of them are of GPU memory is
+// not known here.
+std::optional<std::uint8_t> GpuFlush::read_back(const Path& path) {
+  constexpr std::size_t kMost = 8;
+  constexpr std::uint8_t kNeverCompletes = 1;  // the fence waits for as long as it may
+  const std::unique_lock lock(preparing_, std::try_to_lock);
+  if (!lock) return std::nullopt;
+  if (flusher_ == nullptr || flusher_->has_left(path.rail)) return 0;
+  const FenceRead fence = {.path = path.index, .generation = path.generation};
+  std::array<std::uint32_t, kMost> keys;
+  std::uint8_t count = 0;
+  bool is_complete = true;
+  lines_.each_waiting([&](const LineTable::Owner&, const wire::CreditLine& line) {
+    const std::uint32_t key = line.rkeys[path.rail];
+    if (!is_complete || line.capacity == 0 || key == 0) return;
+    const auto end = keys.begin() + count;
+    if (std::find(keys.begin(), end, key) != end) return;
+    is_complete = count < kMost && flusher_->read_for_fence(path.rail, line.address, key, fence);
+    if (is_complete) keys[count++] = key;
+  });
+  return is_complete ? count : static_cast<std::uint8_t>(count + kNeverCompletes);
+}
+
+void GpuFlush::on_read_back(const Path& path, const ibv_wc& completion) noexcept {
+  flusher_->on_fence_read(path.rail);
+  const FenceRead fence = FenceRead::of(completion.wr_id);
+  Path& fenced = paths()[fence.path];
+  const bool is_awaited =
+      !fenced.posts && fenced.generation == fence.generation && fenced.fence_left != 0;
+  if (is_awaited && completion.status == IBV_WC_SUCCESS) --fenced.fence_left;
+}
+
+void GpuFlush::on_completion(const Path& path, const ibv_wc& completion) {
+  if (flusher_->has_left(path.rail)) return;
+  if (work_id::is_fence_read(completion.wr_id)) return on_read_back(path, completion);
+  const std::uint8_t failed_before = flusher_->failed_rails();
+  const bool is_read = completion.status == IBV_WC_SUCCESS;
+  const std::uint16_t request = work_id::request_of_read(completion.wr_id);
+  flusher_->on_completion(path.rail, request, is_read);
+  if (flusher_->failed_rails() != failed_before) {
+    leave_lost_rails();
+    if (flusher_->has_left(path.rail)) {
+      --requests_[request].missing;
+      return;
+    }
+    flush_all_by_host(verbs::wc_status_text(completion.status));
+  }
+  if (is_read || host_flushes_) --requests_[request].missing;
+}
+
+// The driver's flush covers all data that has arrived, so no READ is waited for any more.
+void GpuFlush::flush_all_by_host(const char* why) {
+  host_flushes_ = flush_by_host(why) == Errc::kOk;
+  if (!host_flushes_) return;
+  flusher_->drop_waiting([&](std::uint16_t request) { --requests_[request].missing; });
+}
+
+Errc GpuFlush::flush_by_host(const char* why) {
+  const std::uint64_t owners = flushed_gpus_.load(std::memory_order_acquire);
+  if (gpus_ != nullptr && gpus_->flush_by_host(owners)) return Errc::kOk;
+  return events_.on_fault(comm_, Errc::kSystem, "make received data visible to the GPU", why);
+}
+
+}  // namespace beeline

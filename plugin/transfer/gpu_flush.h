@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The receiver's flushes of GPU memory: data that a NIC has written to a GPU may still be on its
+// way there when its completion is polled. The NICs that have written it read it back (flusher.h),
+// or else the CUDA driver flushes.
+//
+// Threads: as the comm's data path, but for prepare().
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+
+#include "common/base/problem.h"
+#include "plugin/gdr/gpu_direct.h"
+#include "plugin/transfer/comm.h"
+#include "plugin/transfer/flusher.h"
+#include "plugin/transfer/line_table.h"
+#include "plugin/transfer/memory_handle.h"
+
+namespace beeline {
+
+// Memory that a receive has filled, or will fill.
+struct FlushTarget {
+  const void* data = nullptr;
+  const MemoryHandle* memory = nullptr;
+};
+
+// The buffers of one irecv that need a flush. `target_at(i)` gives the i-th of `count`, at most
+// kMaxReceives; a target without memory needs none.
+class FlushTargets {
+ public:
+  template <class TargetAt>
+  FlushTargets(std::uint32_t count, TargetAt&& target_at) {
+    for (std::uint32_t i = 0; i < count; ++i) {
+      const FlushTarget target = target_at(i);
+      if (target.memory != nullptr && target.memory->flush.any) targets_[count_++] = target;
+    }
+  }
+  std::span<const FlushTarget> all() const noexcept { return {targets_.data(), count_}; }
+
+ private:
+  std::array<FlushTarget, wire::kMaxReceives> targets_;
+  std::size_t count_ = 0;
+};
+
+class GpuFlush {
+ public:
+  // The parts of the comm that it uses.
+  struct Parts {
+    Comm& comm;
+    PathEvents& events;
+    const LineTable& lines;
+    std::span<Request> requests;
+    void* place;  // in the control memory, where READs put their bytes
+  };
+  static constexpr std::size_t kPlaceBytes = sizeof(std::uint64_t) * 2;
+
+  GpuFlush(const Parts& parts, const CommOptions& options) noexcept;
+
+  // By the thread that registers memory: see RecvComm::prepare_flush().
+  Result<std::uint8_t> prepare(const gdr::FlushNeed& need, std::uint8_t rails);
+  bool is_prepared() const noexcept { return flusher_ != nullptr; }
+
+  // Of data that has arrived. True: READs are under way, and the request waits for them. Otherwise
+  // `*code` says whether the data is visible.
+  bool begin(Request& request, std::span<const FlushTarget> targets, Errc* code);
+  // The receive waits for a flush as well, which start_arrived() starts when its data is there.
+  void begin_later(Request& receive, std::span<const FlushTarget> targets) noexcept;
+  void start_arrived();
+  void on_completion(const Path& path, const ibv_wc& completion);
+
+  // --- Repair ---
+
+  // Posts the READs of a fence: see Comm::read_back().
+  std::optional<std::uint8_t> read_back(const Path& path);
+  bool needs_loopback(const Path& path);
+  // Its device is gone. False: not now.
+  bool leave_device_of(const Path& path);
+  // See Comm::swap_resources(). `moves_rail`: the rail gets another device.
+  bool swap(Path& path, PathResources& made, bool moves_rail);
+
+ private:
+  static constexpr std::uint8_t bit_of(const Path& path) noexcept {
+    return static_cast<std::uint8_t>(1U << path.rail);
+  }
+  std::span<Path> paths() const noexcept { return comm_.paths(); }
+  void plan(const Request& request, std::span<const FlushTarget> targets) noexcept;
+  std::uint8_t narrow_plan(const Request& request) noexcept;
+  void start(Request& request, std::uint8_t rails);
+  void leave_rail(std::size_t rail);
+  void leave_lost_rails();
+  void flush_all_by_host(const char* why);
+  Errc flush_by_host(const char* why);
+  void on_read_back(const Path& path, const ibv_wc& completion) noexcept;
+
+  bool is_by_host(const Path& path) const noexcept {
+    return (rails_flushed_by_host_ & bit_of(path)) != 0;
+  }
+  Outcome<Loopback> make_loopback(PathResources& resources) const;
+  std::optional<Problem> prepare_path(Path& path, const gdr::FlushNeed& need);
+  void report_unflushed(const Path& path, const Problem& problem, bool has_others);
+  bool can_swap(const Path& path, const PathResources& made) const noexcept;
+  bool use_device_of(const Path& path, PathResources& made);
+  bool has_loopback_of_rail(const Path& path) const noexcept;
+
+  Comm& comm_;
+  PathEvents& events_;
+  const LineTable& lines_;
+  const std::span<Request> requests_;
+  void* const place_;
+  const gdr::GpuDirect* const gpus_;  // null: there is no GPU memory
+  const GidPolicy gid_;
+  const PkeyChoice pkey_;
+  std::mutex preparing_;                        // serializes prepare()
+  std::uint8_t rails_flushed_by_host_ = 0;      // logged; a bit for each
+  std::uint8_t unflushed_rails_ = 0;            // the same
+  std::atomic<std::uint64_t> flushed_gpus_{0};  // FlushNeed::owner of all prepared memory
+  std::unique_ptr<Flusher> flusher_;            // made by prepare()
+  bool host_flushes_ = false;                   // the driver flushes, because the NIC cannot
+};
+
+}  // namespace beeline
