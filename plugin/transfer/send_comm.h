@@ -108,7 +108,8 @@ class SendComm : public Comm {
   bool has_room(const Path& path, std::uint32_t wrs) const noexcept {
     return !free_requests_.empty() && path.send_free >= wrs;
   }
-  void take_prepared(Path& path, std::uint32_t size) noexcept;
+  // After a post of one work request, for the next line.
+  void posted(Path& path, std::uint32_t size) noexcept;
   void describe(PreparedSend& send, const Path& path, const void* data, std::size_t size,
                 const MemoryHandle& memory) noexcept;
   Request& open_request(std::uint32_t position, std::uint32_t size, std::uint32_t wrs) noexcept;

@@ -74,7 +74,7 @@ BL_INLINED Errc SendComm::post_prepared() {
   Path& path = only_path();
   if (const int rc = ibv_post_send(path.qp, &alone_.wr, &refused_); rc != 0) [[unlikely]]
     return withdraw_prepared(path, rc);
-  take_prepared(path, alone_.sge.length);
+  posted(path, alone_.sge.length);
   return Errc::kOk;
 }
 
@@ -86,12 +86,12 @@ BL_INLINED SendComm::Begun SendComm::hold_grouped(const void* data, std::size_t 
   if (request == nullptr) [[unlikely]]
     return Begun::kSlow;
   held_.hold(*request);
-  take_prepared(only_path(), static_cast<std::uint32_t>(size));
+  posted(only_path(), static_cast<std::uint32_t>(size));
   const bool is_last = wire::index_of(cursor_.order()) == 0;
   return is_last || held_.full() ? Begun::kGroup : Begun::kHeld;
 }
 
-BL_INLINED void SendComm::take_prepared(Path& path, std::uint32_t size) noexcept {
+BL_INLINED void SendComm::posted(Path& path, std::uint32_t size) noexcept {
   --path.send_free;
   watch_.moved();
   const std::uint64_t order = cursor_.order();

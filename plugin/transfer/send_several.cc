@@ -189,9 +189,8 @@ BL_INLINED bool SendComm::prepare_short(const void* data, std::size_t size, int 
 
 BL_INLINED Errc SendComm::post_short(const MemoryHandle& memory, void** made) {
   Path& path = path_at(several_->short_path);
-  const std::uint64_t order = cursor_.order();
   const std::uint32_t size = alone_.sge.length;
-  Request& request = open_request(wire::number_of(order) - 1, size, 1);
+  Request& request = open_request(wire::number_of(cursor_.order()) - 1, size, 1);
   request.path = path.index;
   request.keep_source({.address = alone_.sge.addr, .memory = &memory});
   name_line(alone_, path, request);
@@ -199,12 +198,9 @@ BL_INLINED Errc SendComm::post_short(const MemoryHandle& memory, void** made) {
   if (const int rc = ibv_post_send(path.qp, &alone_.wr, &refused_); rc != 0) [[unlikely]]
     return withdraw(path, request, rc);
   *made = &request;
-  --path.send_free;
   --several_->short_left;
   shared::add(path.bytes, size);
-  watch_.moved();
-  stats_.add_message(wire::number_of(order) - 1, size);
-  cursor_.await_after(ring_, order);
+  posted(path, size);
   return Errc::kOk;
 }
 
@@ -219,7 +215,6 @@ Errc SendComm::post_split(const wire::LineFacts& line, const MemoryHandle& memor
     return Errc::kOk;
   }
   *made = &request;
-  watch_.moved();
   assign_waiting();
   return Errc::kOk;
 }

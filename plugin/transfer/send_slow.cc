@@ -63,6 +63,7 @@ Errc SendComm::post(const wire::LineFacts& line, const MemoryHandle& memory, voi
                                         : post_on(only_path(), line, memory, made);
   if (code != Errc::kOk || *made == nullptr) return code;
   static_cast<Request*>(*made)->keep_source({.address = source, .memory = &memory});
+  watch_.moved();
   stats_.add_message(line.number - 1, kept);
   credits_.take(line);
   if (kept < size) report_cut(size, line.tag, kept);
@@ -103,7 +104,6 @@ Errc SendComm::post_with_immediate(Path& path, const wire::LineFacts& line, void
     if (rc != 0) return withdraw(path, request, rc);
   }
   --path.send_free;
-  watch_.moved();
   *made = &request;
   return Errc::kOk;
 }
@@ -134,7 +134,6 @@ Errc SendComm::post_with_notice(Path& path, const wire::LineFacts& line, void** 
   if (const int rc = post_data_and_notice(path, request, line); rc != 0) {
     return withdraw(path, request, rc);
   }
-  watch_.moved();
   *made = &request;
   return Errc::kOk;
 }
