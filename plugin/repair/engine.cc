@@ -19,6 +19,7 @@ RepairEngine::RepairEngine(const Facts& facts) noexcept
   BL_ASSERT(path_count_ - 1 < kMaxPaths, "a comm has one path at least, and not too many");
   for (std::size_t i = 0; i < path_count_; ++i) {
     paths_[i].facts = facts.path[i];
+    paths_[i].status = facts.path[i].status;
     paths_[i].status.is_sender = is_sender_;
   }
 }

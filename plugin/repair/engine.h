@@ -117,6 +117,7 @@ class RepairEngine {
   struct PathFacts {
     std::uint8_t rail = 0;  // paths of one rail use the same device
     bool is_by_cm = false;  // connected by the connection manager: not made anew
+    PathStatus status = {};
   };
   struct Facts {
     bool is_sender = false;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A model of one comm with two paths that fail: two ends that run the product's table of states
-// (plugin/repair/path_machine.h) and its reports (plugin/transfer/path_reports.h), the NICs and
+// A model of one comm with two paths that fail: two ends that run the product's engine
+// (plugin/repair/engine.h) and its reports (plugin/transfer/path_reports.h), the NICs and
 // links between them, a control channel, and faults in all of these. Model::list_steps() says
 // everything that may happen next in a state. Each step is what one party does without looking at
 // another:

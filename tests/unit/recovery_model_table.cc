@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An end and one of its paths: the product's table, reports and decisions.
+// An end and one of its paths: the product's engine, reports and decisions.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
-#include "plugin/repair/path_machine.h"
+#include "plugin/repair/engine.h"
 #include "plugin/transfer/path_reports.h"
 #include "plugin/wire/limits.h"
 #include "plugin/wire/reports.h"
@@ -53,22 +53,35 @@ bool is_empty(const ByLine& lines) {
 
 }  // namespace
 
-// --- The table and its actions ---
+// --- The engine and its commands ---
 
 void ModelWorld::event(bool is_sender, std::uint8_t path, const PathEvent& event,
                        std::uint16_t report) {
-  ModelEnd& our = end(is_sender, path);
-  const PathStatus before = status_of(our, is_sender);
-  const PathTransition made = on_event(before, event);
-  set_status(our, made.next);
-  const bool has_joined =
-      (before.state == PathState::kMaking && made.next.state == PathState::kAnswered) ||
-      (before.state == PathState::kProbing && made.next.state == PathState::kUp);
-  if (has_joined) join(is_sender, our);
-  made.actions.each([&](PathAction action) {
-    take(is_sender, path, action, made, report);
-    return true;
-  });
+  RepairEvent fed = {.kind = RepairEvent::Kind::kOfPath, .path = path, .of_path = event};
+  // A queue pair that is connected is joined before the table hears of it.
+  const bool is_connected =
+      event.kind == Kind::kProbed || (event.kind == Kind::kQueuesMade && !is_sender);
+  if (is_connected) fed.kind = RepairEvent::Kind::kConnected;
+  run(is_sender, fed, report);
+}
+
+// The model has no time, so an engine knows the states of its paths and nothing else.
+void ModelWorld::run(bool is_sender, const RepairEvent& event, std::uint16_t report) {
+  RepairEngine::Facts facts = {.is_sender = is_sender, .paths = options().paths};
+  for (std::uint8_t path = 0; path < options().paths; ++path) {
+    facts.path[path] = {.rail = path, .status = status_of(end(is_sender, path), is_sender)};
+  }
+  RepairEngine engine(facts);
+  const RepairCommands commands = engine.on(event, {.ns = 1});
+  for (std::uint8_t path = 0; path < options().paths; ++path) {
+    set_status(end(is_sender, path), engine.status(path));
+  }
+  for (const RepairCommand& command : commands) {
+    if (command.kind == RepairCommand::Kind::kAct) act(is_sender, command, report);
+    if (command.kind != RepairCommand::Kind::kJoin) continue;
+    join(is_sender, end(is_sender, command.path));
+    run(is_sender, {.kind = RepairEvent::Kind::kJoined, .path = command.path}, report);
+  }
 }
 
 void ModelWorld::join(bool is_sender, ModelEnd& our) {
@@ -80,12 +93,13 @@ void ModelWorld::join(bool is_sender, ModelEnd& our) {
   }
 }
 
-void ModelWorld::take(bool is_sender, std::uint8_t path, PathAction action,
-                      const PathTransition& made, std::uint16_t report) {
+void ModelWorld::act(bool is_sender, const RepairCommand& command, std::uint16_t report) {
+  const std::uint8_t path = command.path;
   ModelEnd& our = end(is_sender, path);
-  switch (action) {
+  switch (command.action) {
     case PathAction::kDetach: our.is_joined = our.may_grant = false; break;
     case PathAction::kMoveToError:
+      our.is_joined = our.may_grant = false;
       if (options().refuses == (is_sender ? ModelRefuses::kSender : ModelRefuses::kReceiver)) {
         local(is_sender, path, Kind::kFenceRefused);
       } else {
@@ -107,27 +121,25 @@ void ModelWorld::take(bool is_sender, std::uint8_t path, PathAction action,
       our.live = static_cast<std::uint8_t>(our.generation + 1);
       break;
     case PathAction::kAllowGrants: our.may_grant = true; break;
-    case PathAction::kSendFenced: send_message(is_sender, path, Kind::kFenced, made); break;
-    case PathAction::kSendCannotFence:
-      send_message(is_sender, path, Kind::kCannotFence, made);
-      break;
-    case PathAction::kSendOffer: send_message(is_sender, path, Kind::kOffer, made); break;
-    case PathAction::kSendAnswer: send_message(is_sender, path, Kind::kAnswer, made); break;
-    case PathAction::kSendNotNow: send_message(is_sender, path, Kind::kNotNow, made); break;
-    case PathAction::kSendWell: send_message(is_sender, path, Kind::kWell, made); break;
-    case PathAction::kSendReady: send_message(is_sender, path, Kind::kReady, made); break;
+    case PathAction::kSendFenced: send_message(is_sender, Kind::kFenced, command); break;
+    case PathAction::kSendCannotFence: send_message(is_sender, Kind::kCannotFence, command); break;
+    case PathAction::kSendOffer: send_message(is_sender, Kind::kOffer, command); break;
+    case PathAction::kSendAnswer: send_message(is_sender, Kind::kAnswer, command); break;
+    case PathAction::kSendNotNow: send_message(is_sender, Kind::kNotNow, command); break;
+    case PathAction::kSendWell: send_message(is_sender, Kind::kWell, command); break;
+    case PathAction::kSendReady: send_message(is_sender, Kind::kReady, command); break;
     case PathAction::kProtocolError: claim(false, "no end breaks the protocol"); break;
   }
 }
 
-void ModelWorld::send_message(bool is_sender, std::uint8_t path, Kind kind,
-                              const PathTransition& made) {
+void ModelWorld::send_message(bool is_sender, Kind kind, const RepairCommand& command) {
   const bool has_report = kind == Kind::kFenced || kind == Kind::kOffer;
-  send(is_sender, {.report = has_report ? end(is_sender, path).own_report : std::uint16_t{0},
-                   .kind = static_cast<std::uint8_t>(kind),
-                   .path = path,
-                   .generation = static_cast<std::uint8_t>(made.message_generation),
-                   .peer_has_report = kind == Kind::kFenced && made.has_peer_report});
+  send(is_sender,
+       {.report = has_report ? end(is_sender, command.path).own_report : std::uint16_t{0},
+        .kind = static_cast<std::uint8_t>(kind),
+        .path = command.path,
+        .generation = static_cast<std::uint8_t>(command.generation),
+        .peer_has_report = kind == Kind::kFenced && command.has_peer_report});
 }
 
 void ModelWorld::destroy_queues(bool is_sender, std::uint8_t path) {

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "plugin/repair/path_machine.h"
+#include "plugin/repair/engine.h"
 #include "plugin/transfer/path_reports.h"
 #include "tests/unit/recovery_model.h"
 
@@ -24,7 +24,8 @@ class ModelWorld {
 
   // --- An end and one of its paths: recovery_model_table.cc ---
 
-  // Runs the product's table and carries out its actions. `report` came with the event; 0: none.
+  // Feeds the product's engine, and carries out what it says. `report` came with the event; 0:
+  // none.
   void event(bool is_sender, std::uint8_t path, const PathEvent& event, std::uint16_t report);
   void local(bool is_sender, std::uint8_t path, PathEvent::Kind kind) {
     event(is_sender, path, {.kind = kind}, 0);
@@ -68,11 +69,10 @@ class ModelWorld {
     if (!holds && wrong_ == nullptr) wrong_ = wrong;
   }
 
+  void run(bool is_sender, const RepairEvent& event, std::uint16_t report);
   static void join(bool is_sender, ModelEnd& our);
-  void take(bool is_sender, std::uint8_t path, PathAction action, const PathTransition& made,
-            std::uint16_t report);
-  void send_message(bool is_sender, std::uint8_t path, PathEvent::Kind kind,
-                    const PathTransition& made);
+  void act(bool is_sender, const RepairCommand& command, std::uint16_t report);
+  void send_message(bool is_sender, PathEvent::Kind kind, const RepairCommand& command);
   void take_report_of_sender(std::uint8_t path);
   void take_report_of_receiver(std::uint8_t path);
   void resolve_as_sender(std::uint8_t path);
