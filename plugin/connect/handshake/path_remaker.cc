@@ -41,16 +41,14 @@ void PathRemaker::remember(std::uint32_t comm, const Connection& connection, con
             .memory_bytes = memory.size(),
             .access = sends ? kQpAccess : unsigned{IBV_ACCESS_LOCAL_WRITE}};
   for (const PathResources& path : connection.paths) {
-    recipe.places.push_back({.number = static_cast<std::uint8_t>(recipe.places.size()),
-                             .rail = path.rail,
-                             .peer_rail = path.peer_rail});
-    recipe.devices.push_back(path.device);
-    ibv_sge scratch = {};
-    const bool has_memory = memory.size() > 0;
-    if (has_memory)
-      scratch = {.addr = memory.address(), .length = 1, .lkey = memory.lkey(path.rail)};
-    recipe.scratches.push_back(scratch);
-    recipe.ring_keys.push_back(has_memory ? memory.rkey(path.rail) : 0);
+    Origin& origin = recipe.paths.emplace_back();
+    origin.place = {.number = static_cast<std::uint8_t>(recipe.paths.size() - 1),
+                    .rail = path.rail,
+                    .peer_rail = path.peer_rail};
+    origin.device = path.device;
+    if (memory.size() == 0) continue;
+    origin.scratch = {.addr = memory.address(), .length = 1, .lkey = memory.lkey(path.rail)};
+    origin.ring_key = memory.rkey(path.rail);
   }
 }
 
@@ -62,7 +60,7 @@ void PathRemaker::forget(std::uint32_t comm) {
 void PathRemaker::take(const std::shared_ptr<CommLink>& link, PathOrder order) {
   const Key key{link->numbers().ours, order.path};
   const auto found = recipes_.find(key.first);
-  if (found == recipes_.end() || order.path >= found->second.places.size()) {
+  if (found == recipes_.end() || order.path >= found->second.paths.size()) {
     return refuse(link, order.path, order.generation, nullptr, "it cannot be made anew");
   }
   const Recipe& recipe = found->second;
@@ -101,10 +99,10 @@ Outcome<void> PathRemaker::prepare(CommLink& link, const Recipe& recipe, std::ui
   }
   // A device that stands in does so for all paths of the comm, so it must take every buffer, as
   // must that of the only rail.
-  const bool stands_in = device.index != recipe.devices[path]->index;
-  const std::uint8_t rail = recipe.places[path].rail;
+  const bool stands_in = device.index != recipe.paths[path].device->index;
+  const std::uint8_t rail = recipe.paths[path].place.rail;
   const bool is_only = std::ranges::all_of(
-      recipe.places, [rail](const PathPlace& place) { return place.rail == rail; });
+      recipe.paths, [rail](const Origin& other) { return other.place.rail == rail; });
   const std::shared_ptr<RailBuffers> buffers = link.rail_buffers();
   if (buffers == nullptr) return fail("the connection is being closed");
   return buffers->prepare(rail, device, stands_in || is_only);
@@ -136,10 +134,11 @@ Outcome<PathMade> PathRemaker::make(const std::shared_ptr<CommLink>& link, const
   if (wanted.offer) {
     agreement = BL_TRY(agree(ours, *wanted.offer, recipe.peer_host, random_flow_labels()));
   }
-  ibv_sge scratch = recipe.scratches[order.path];
-  std::uint32_t ring_key = recipe.ring_keys[order.path];
+  const Origin& origin = recipe.paths[order.path];
+  ibv_sge scratch = origin.scratch;
+  std::uint32_t ring_key = origin.ring_key;
   verbs::Mr control;
-  if (&device != recipe.devices[order.path]) {
+  if (&device != origin.device) {
     Result<verbs::Mr> registered =
         verbs::reg_mr(device.api(), BL_TRY(device.context->pd()), recipe.memory,
                       recipe.memory_bytes, recipe.access, verbs::Ordering::kStrict);
@@ -149,7 +148,7 @@ Outcome<PathMade> PathRemaker::make(const std::shared_ptr<CommLink>& link, const
     ring_key = control->rkey;
   }
   Result<PathSetup> path =
-      PathSetup::create(recipe.places[order.path], device, *recipe.plan, recipe.qp, scratch);
+      PathSetup::create(origin.place, device, *recipe.plan, recipe.qp, scratch);
   if (!path) return fail(problem_of(path.error()));
   Work work = {.link = link,
                .number = ++last_number_,

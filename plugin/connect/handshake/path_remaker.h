@@ -54,6 +54,13 @@ class PathRemaker {
   void take(const std::shared_ptr<CommLink>& link, PathOrder order);
 
  private:
+  // How a path was made when the comm was.
+  struct Origin {
+    PathPlace place;
+    const Device* device = nullptr;
+    ibv_sge scratch = {};
+    std::uint32_t ring_key = 0;
+  };
   struct Recipe {
     const CommPlan* plan = nullptr;
     QpOptions qp;
@@ -62,10 +69,7 @@ class PathRemaker {
     void* memory = nullptr;
     std::size_t memory_bytes = 0;
     unsigned access = 0;
-    std::vector<PathPlace> places = {};       // by path, as the next three
-    std::vector<const Device*> devices = {};  // by which they were made at first
-    std::vector<ibv_sge> scratches = {};
-    std::vector<std::uint32_t> ring_keys = {};
+    std::vector<Origin> paths = {};
   };
   // A path that is being made.
   struct Work {
