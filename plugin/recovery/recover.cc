@@ -244,16 +244,15 @@ void Recover::advance(Comm& comm) {
   for (std::size_t path = 0; path < comm.paths().size(); ++path) {
     RepairEvent look = event_at(path, RepairEvent::Kind::kLook);
     look.is_fenced =
-        engine.status(path).state == PathState::kFencing && comm.is_fenced(comm.paths()[path]);
+        engine.status(path).state == PathState::kFencing && comm.poll_fence(comm.paths()[path]);
     take(comm, look);
   }
   // Only now, because a look at one path may have shown that another has failed.
   take(comm, {.kind = RepairEvent::Kind::kLookAtComm});
   if (give_up_.has_ended()) return comm.link().set_due(Link::kNever);  // the alarm stays
   comm.link().set_due(engine.due_ns(moment(comm)));
-  const bool is_resuming = comm.is_resuming();
-  if (engine.needs_service() || is_resuming || give_up_.has_suspicion() ||
-      !comm.has_usable_path()) {
+  const bool has_rest = comm.regrant_rest();
+  if (engine.needs_service() || has_rest || give_up_.has_suspicion() || !comm.has_usable_path()) {
     return;
   }
   comm.gate().lower_alarm();

@@ -215,7 +215,7 @@ void Recover::check_finished(Comm& comm, std::size_t path) {
 void Recover::order_queues(Comm& comm, const RepairCommand& command, const PathMessage* message) {
   MakePath wanted = {.devices = devices_for(comm, command),
                      .offer = {},
-                     .has_loopback = comm.has_loopback(comm.paths()[command.path])};
+                     .has_loopback = comm.needs_loopback(comm.paths()[command.path])};
   if (comm.role() == Role::kReceive) {
     const auto& offer = std::get<wire::OfferPath>(*message);
     wanted.offer = offer.offer;

@@ -168,10 +168,11 @@ class Comm : private LinkUser {
   Status fence(Path& path);
   // Only the first half of fence(), which has to follow. False: no memory.
   bool suspend(Path& path);
-  // Whether everything that arrived before the fence has been counted. Polls. Always false if the
+  // Polls. True: everything that arrived before the fence has been counted. Never true if the
   // device has refused the fence.
-  bool is_fenced(Path& path);
-  // Posts and grants go where the new state says. Only fence() and join() have their own.
+  bool poll_fence(Path& path);
+  // Takes over the state that the engine has decided. Posts and grants go by other paths, or by
+  // this one again, if the state says so.
   void set_state(Path& path, PathState next);
   // The device of this path is gone, and nothing is under way on it any more: what waits for the
   // device has to go on without. False: not now.
@@ -181,13 +182,13 @@ class Comm : private LinkUser {
   // queue pair for flushes and needs one, or a buffer is being registered.
   bool join(Path& path, PathResources& made, std::uint32_t generation);
   // Whether a new queue pair of the path needs one for flushes as well.
-  virtual bool has_loopback(const Path& path) = 0;
+  virtual bool needs_loopback(const Path& path) = 0;
   bool is_up(std::size_t path) const noexcept { return paths_[path].posts; }
   // Whether there is a path for new messages of this end: data, or grants.
   virtual bool has_usable_path() const noexcept = 0;
-  // After a path has failed: whether the comm must stay alarmed, because something is still to be
-  // granted again, or buffers must not be granted yet.
-  virtual bool is_resuming() = 0;
+  // After a path has failed: grants again what waits for room. True: the comm must stay alarmed,
+  // because some still waits, or buffers must not be granted yet.
+  virtual bool regrant_rest() = 0;
   // For the control thread: true if the comm is idle. Until give_back() its paths belong to the
   // control thread, isend and irecv answer "call again", and iflush waits.
   bool take_if_idle() noexcept { return gate_.try_take(); }

@@ -5,7 +5,7 @@
 // way can no longer change memory. What came before is in the completion queue. Two work requests
 // that are posted afterwards, one on each queue, are completed behind it as flushed. Not all
 // devices do that: soft RoCE of Linux 6.1 discards its receives without a completion, and soft
-// iWARP accepts no more work requests. Then whoever asks is_fenced() has to stop waiting.
+// iWARP accepts no more work requests. Then whoever calls poll_fence() has to stop waiting.
 //
 // PCIe does not order a device's writes to GPU memory with the completions that it writes to host
 // memory. So a receiver then READs GPU memory that the path may have written to through the same
@@ -82,7 +82,7 @@ bool Comm::join(Path& path, PathResources& made, std::uint32_t generation) {
   return true;
 }
 
-bool Comm::is_fenced(Path& path) {
+bool Comm::poll_fence(Path& path) {
   if (path.posts) return false;
   if (path.fence_left != 0) collect();
   if (path.fence_left == 0 && !path.is_read_back) {

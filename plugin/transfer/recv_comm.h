@@ -86,8 +86,8 @@ class RecvComm : public Comm {
   // the path, too.
   void resume(const Path& path, const wire::SenderReport& report);
   const LineTable& lines() const noexcept { return table_; }
-  bool is_resuming() override;
-  bool has_loopback(const Path& path) override { return flush_.needs_loopback(path); }
+  bool regrant_rest() override;
+  bool needs_loopback(const Path& path) override { return flush_.needs_loopback(path); }
   bool lose_device_of(Path& path) override;
   bool has_usable_path() const noexcept override { return grants_.path().grants; }
   // For the answer about a new path: the keys of the lines in flight, if its rail has got another

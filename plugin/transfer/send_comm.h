@@ -74,9 +74,9 @@ class SendComm : public Comm {
   // Sends again, over other paths, what the receiver has not got by this one. It must have fenced
   // the path, too. Returns the lines that it calls missing although their messages have completed.
   wire::LineSet resume(const Path& path, const wire::ReceiverReport& report);
-  bool is_resuming() override { return false; }  // what waits is sent by tests, as ever
+  bool regrant_rest() override { return false; }  // what waits is sent by tests, as ever
   std::optional<std::uint8_t> read_back(const Path&) override { return 0; }
-  bool has_loopback(const Path&) override { return false; }
+  bool needs_loopback(const Path&) override { return false; }
   bool lose_device_of(Path& path) override;
   bool has_usable_path() const noexcept override;
   // Before a path joins: the keys that the receiver has sent for its rail, if any.
