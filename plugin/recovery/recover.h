@@ -82,6 +82,7 @@ class Recover final : public PathEvents {
   std::optional<RepairEvent> fence(Comm& comm, std::size_t path);
   void take_report(Comm& comm, std::size_t path);
   void resume(Comm& comm, std::size_t path, std::uint32_t generation);
+  void send_fenced(Comm& comm, std::size_t path, std::uint32_t generation, bool has_peer_report);
   void order_queues(Comm& comm, const RepairCommand& command, const PathMessage* message);
   bool join(Comm& comm, std::size_t path);
   void discard_made(Comm& comm, std::size_t path);

@@ -120,10 +120,7 @@ std::optional<RepairEvent> Recover::act(Comm& comm, const RepairCommand& command
       break;
     }
     case PathAction::kSendFenced:
-      comm.link().send_about_path(wire::Fenced{.path = command.path,
-                                               .generation = command.generation,
-                                               .has_peer_report = command.has_peer_report,
-                                               .report = known.ours});
+      send_fenced(comm, path, command.generation, command.has_peer_report);
       break;
     case PathAction::kSendOffer:
       comm.link().send_about_path(
@@ -155,7 +152,9 @@ std::optional<RepairEvent> Recover::act(Comm& comm, const RepairCommand& command
 
 std::optional<RepairEvent> Recover::fence(Comm& comm, std::size_t path) {
   comm.gate().raise_alarm();
-  repair_of(comm, path).last_try.clear();
+  PathRepair& known = repair_of(comm, path);
+  known.last_try.clear();
+  if (comm.role() == Role::kSend) known.finished = {};
   const Status fenced = comm.fence(comm.paths()[path]);
   if (fenced) return {};
   if (fenced.error().code == Errc::kNoMemory) {
@@ -181,23 +180,28 @@ void Recover::take_report(Comm& comm, std::size_t path) {
 }
 
 void Recover::resume(Comm& comm, std::size_t path, std::uint32_t generation) {
-  const PathRepair& known = repair_of(comm, path);
+  PathRepair& known = repair_of(comm, path);
   if (comm.role() == Role::kReceive) {
     static_cast<RecvComm&>(comm).resume(comm.paths()[path],
                                         std::get<wire::SenderReport>(known.theirs));
   } else {
-    const wire::LineSet finished = static_cast<SendComm&>(comm).resume(
+    known.finished = static_cast<SendComm&>(comm).resume(
         comm.paths()[path], std::get<wire::ReceiverReport>(known.theirs));
-    // Tells the receiver for which of its lines nothing more will be sent.
-    if (!finished.empty()) {
-      comm.link().send_about_path(wire::Fenced{.path = static_cast<std::uint8_t>(path),
-                                               .generation = generation,
-                                               .has_peer_report = true,
-                                               .report = known.ours,
-                                               .finished = finished});
-    }
+    if (!known.finished.empty()) send_fenced(comm, path, generation, true);
   }
   say_resumed(comm, path);
+}
+
+// With the lines for which nothing more will be sent, once they are known.
+void Recover::send_fenced(Comm& comm, std::size_t path, std::uint32_t generation,
+                          bool has_peer_report) {
+  const PathRepair& known = repair_of(comm, path);
+  wire::Fenced message = {.path = static_cast<std::uint8_t>(path),
+                          .generation = generation,
+                          .has_peer_report = has_peer_report,
+                          .report = known.ours};
+  if (comm.role() == Role::kSend) message.finished = known.finished;
+  comm.link().send_about_path(std::move(message));
 }
 
 void Recover::check_finished(Comm& comm, std::size_t path) {

@@ -23,7 +23,8 @@ struct PathRepair {
   std::int64_t port_event_ns = 0;  // of the last event that was looked at
   Report ours = {};
   Report theirs = {};
-  // Receiver: lines before `finished_end` whose messages have completed at the sender.
+  // Lines whose messages have completed at the sender, although the receiver's report misses them.
+  // At the receiver, those before `finished_end`.
   wire::LineSet finished = {};
   std::uint32_t finished_end = 0;
   // For OFFER_PATH or ANSWER_PATH, which may have to be repeated.

@@ -6,6 +6,7 @@
 #include <array>
 #include <cerrno>
 #include <cstdint>
+#include <deque>
 #include <iterator>
 #include <memory>
 #include <random>
@@ -367,12 +368,20 @@ TEST_CASE("resume: chunks without a notice are sent again", "[component][transfe
   CHECK(is_equal(from, into));
 }
 
+bool names_finished(const std::deque<PathMessage>& messages) {
+  return std::ranges::any_of(messages, [](const PathMessage& one) {
+    const auto* const fenced = std::get_if<wire::Fenced>(&one);
+    return fenced != nullptr && !fenced->finished.empty();
+  });
+}
+
 // The receiver's completions of the path that fails are lost, or those of the other path come late.
 TEST_CASE("resume: data that was acknowledged and does not come is an error",
           "[component][transfer][resume]") {
   const bool is_lost = GENERATE(true, false);
   CAPTURE(is_lost);
   TransferRig rig({.paths = 2, .recovers = true});
+  rig.refuses_orders = true;  // the path stays out of use
   Storage from = rig.storage(kLargest, 0x44);
   Storage into = rig.storage(kLargest);
   const ibv_cq* mute = rig.receiver().paths()[is_lost ? 1 : 0].resources.queues.cq.get();
@@ -385,19 +394,29 @@ TEST_CASE("resume: data that was acknowledged and does not come is an error",
   BL_MUST(rig.sender().probe_paths());  // so that it sees that
 
   bool is_told = false;
+  wire::Fenced report;  // of the receiver
   Result<bool> done = false;
   run_until(rig, [&] {
     rig.sender_link().serve_when_due();
     rig.receiver_link().serve_when_due();
-    is_told = is_told || std::ranges::any_of(rig.sender_link().sent, [](const PathMessage& one) {
-                const auto* const fenced = std::get_if<wire::Fenced>(&one);
-                return fenced != nullptr && !fenced->finished.empty();
-              });
+    is_told = is_told || names_finished(rig.sender_link().sent);
     if (is_told && !is_lost) mute = nullptr;
     done = test_once(*receive, nullptr);
+    for (const PathMessage& message : rig.receiver_link().sent) {
+      if (const auto* const fenced = std::get_if<wire::Fenced>(&message)) report = *fenced;
+    }
     return !done || *done;
   });
   CHECK(is_told);
+  // The sender says it whenever it says FENCED again, which is what a channel repeats that was
+  // lost. It does not answer while the path is being made.
+  REQUIRE(report.path == 1);
+  report.has_peer_report = false;
+  run_until(rig, [&] {
+    rig.sender_link().bring(report);
+    rig.sender_link().serve_when_due();
+    return names_finished(rig.sender_link().sent);
+  });
   CHECK(static_cast<bool>(done) == !is_lost);
   CHECK(rig.receiver_link().failure.empty() == !is_lost);
   if (!is_lost) CHECK(is_equal(from, into));
