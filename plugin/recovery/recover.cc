@@ -61,7 +61,7 @@ bool is_from_other_role(const PathMessage& message, Role ours) noexcept {
 }
 
 PathEvent event_of(const wire::Fenced& message) noexcept {
-  return {.kind = PathEvent::Kind::kFenced,
+  return {.kind = PathEvent::Kind::kPeerFenced,
           .generation = message.generation,
           .peer_has_report = message.has_peer_report};
 }
@@ -77,7 +77,7 @@ PathEvent event_of(const wire::PathNote& message) noexcept {
     case wire::PathNews::kNotNow: break;
     case wire::PathNews::kWell: event.kind = PathEvent::Kind::kWell; break;
     case wire::PathNews::kReady: event.kind = PathEvent::Kind::kReady; break;
-    case wire::PathNews::kCannotFence: event.kind = PathEvent::Kind::kCannotFence; break;
+    case wire::PathNews::kCannotFence: event.kind = PathEvent::Kind::kPeerCannotFence; break;
   }
   return event;
 }
@@ -278,8 +278,8 @@ void Recover::take_message(Comm& comm, const PathMessage& message) {
   }
   RepairEvent event =
       of_path(path, std::visit([](const auto& any) { return event_of(any); }, message));
-  const bool says_failed = event.of_path.kind == PathEvent::Kind::kFenced ||
-                           event.of_path.kind == PathEvent::Kind::kCannotFence;
+  const bool says_failed = event.of_path.kind == PathEvent::Kind::kPeerFenced ||
+                           event.of_path.kind == PathEvent::Kind::kPeerCannotFence;
   if (says_failed && comm.is_up(path)) {
     if (!can_recover(comm, path)) {
       (void)on_fault(comm, Errc::kPeerClosed, "go on",

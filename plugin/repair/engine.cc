@@ -221,7 +221,8 @@ void RepairEngine::take_of_path(Step& step, Path& path, const RepairEvent& event
   // The message may be a repetition.
   if (event.has_finished && path.finished_ns == times::kNever)
     path.finished_ns = now_ns + times::kLongestArrivalNs;
-  const bool neither_fences = kind == PathEvent::Kind::kCannotFence && path.status.is_unfenced &&
+  const bool neither_fences = kind == PathEvent::Kind::kPeerCannotFence &&
+                              path.status.is_unfenced &&
                               event.of_path.generation == path.status.generation;
   if (!neither_fences) return;
   // A device that is gone takes nothing, so its end needs no fence at the other.

@@ -20,7 +20,7 @@
 
 namespace beeline {
 
-// When the next of several attempts is due. The time between them doubles.
+// When the next of several attempts is due.
 class BackOff {
  public:
   explicit constexpr BackOff(const times::Delays& delays) noexcept
@@ -33,7 +33,7 @@ class BackOff {
   // The next attempt is due after the current delay.
   void wait(std::int64_t now_ns) noexcept {
     due_ns_ = now_ns + delay_ns_;
-    delay_ns_ = std::clamp(2 * delay_ns_, delays_.second_ns, delays_.most_ns);
+    delay_ns_ = delays_.after(delay_ns_);
   }
   void reset() noexcept { delay_ns_ = delays_.first_ns; }
 

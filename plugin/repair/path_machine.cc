@@ -102,10 +102,10 @@ PathTransition refuse_offer(PathStatus status) noexcept {
 PathTransition when_up(const PathStatus& status, const PathEvent& event) noexcept {
   switch (event.kind) {
     case Kind::kFailed:
-    case Kind::kCannotFence: return fence(status);
+    case Kind::kPeerCannotFence: return fence(status);
     case Kind::kPortNotWell: return fence_for_port(status);
     case Kind::kPortWell: return note_port(status, true);
-    case Kind::kFenced: return fence_for_peer(status);
+    case Kind::kPeerFenced: return fence_for_peer(status);
     case Kind::kAnswer: return stay(status, {kSendReady});  // the peer missed our READY
     case Kind::kOffer:
       // The peer missed our ANSWER. But a new generation follows only when both ends are fenced.
@@ -131,7 +131,7 @@ PathTransition when_fencing(PathStatus status, const PathEvent& event) noexcept 
       if (!status.has_peer_report) return to(status, PathState::kFenced, told);
       return to(status, PathState::kClear, told | PathActions{kResolve});
     }
-    case Kind::kFenced:
+    case Kind::kPeerFenced:
     case Kind::kOffer:
       // A newer offer shows that the peer is fenced, too, and brings its report. The first report
       // is kept.
@@ -150,7 +150,7 @@ PathTransition when_fencing(PathStatus status, const PathEvent& event) noexcept 
     case Kind::kPortWell: return note_port(status, true);
     case Kind::kPortNotWell: return note_port(status, false);
     case Kind::kFailed:
-    case Kind::kCannotFence:  // our report will follow
+    case Kind::kPeerCannotFence:  // our report will follow
     case Kind::kQueuesMade:
     case Kind::kProbed:
     case Kind::kQueuesFailed:
@@ -164,7 +164,7 @@ PathTransition when_fencing(PathStatus status, const PathEvent& event) noexcept 
 
 PathTransition when_fenced(PathStatus status, const PathEvent& event) noexcept {
   switch (event.kind) {
-    case Kind::kFenced:
+    case Kind::kPeerFenced:
     case Kind::kOffer:
       if (event.kind == Kind::kOffer && event.generation == status.generation) {
         return ignore(status);
@@ -172,7 +172,7 @@ PathTransition when_fenced(PathStatus status, const PathEvent& event) noexcept {
       // The peer repeats its offer, which finds us in kClear.
       status.has_peer_report = true;
       return to(status, PathState::kClear, {kKeepPeerReport, kResolve});
-    case Kind::kCannotFence:  // the peer missed our report
+    case Kind::kPeerCannotFence:  // the peer missed our report
     case Kind::kTimer: return stay(status, {kSendFenced});
     case Kind::kPortWell: return note_port(status, true);
     case Kind::kPortNotWell: return note_port(status, false);
@@ -203,8 +203,8 @@ PathTransition on_port_well_when_clear(PathStatus status) noexcept {
 
 PathTransition when_clear(const PathStatus& status, const PathEvent& event) noexcept {
   switch (event.kind) {
-    case Kind::kCannotFence:
-    case Kind::kFenced: return answer_fenced(status, event, {});
+    case Kind::kPeerCannotFence:
+    case Kind::kPeerFenced: return answer_fenced(status, event, {});
     case Kind::kOffer: {
       if (event.generation != status.generation) return consider_offer(status, event, {});
       // We answered this offer, and could not make the queue pair. The peer missed our NOT_NOW.
@@ -246,11 +246,11 @@ PathTransition when_making(PathStatus status, const PathEvent& event) noexcept {
     case Kind::kPortWell: return note_port(status, true);
     case Kind::kFailed:
     case Kind::kFenceRefused:
-    case Kind::kCannotFence:
+    case Kind::kPeerCannotFence:
     case Kind::kDrained:
     case Kind::kTimer:
     case Kind::kProbed:
-    case Kind::kFenced:  // of this generation there is nothing to report yet
+    case Kind::kPeerFenced:  // of this generation there is nothing to report yet
     case Kind::kAnswer:
     case Kind::kNotNow:
     case Kind::kWell:
@@ -262,8 +262,8 @@ PathTransition when_making(PathStatus status, const PathEvent& event) noexcept {
 PathTransition when_offered(PathStatus status, const PathEvent& event) noexcept {
   switch (event.kind) {
     case Kind::kAnswer: return to(status, PathState::kProbing, {kConnectQueues});
-    case Kind::kCannotFence:
-    case Kind::kFenced: return answer_fenced(status, event, {kDestroyQueues});
+    case Kind::kPeerCannotFence:
+    case Kind::kPeerFenced: return answer_fenced(status, event, {kDestroyQueues});
     case Kind::kPortNotWell: status.is_port_well = false; return give_up_offer(status);
     case Kind::kNotNow:
     case Kind::kQueuesFailed:
@@ -284,8 +284,8 @@ PathTransition when_offered(PathStatus status, const PathEvent& event) noexcept 
 PathTransition when_probing(PathStatus status, const PathEvent& event) noexcept {
   switch (event.kind) {
     case Kind::kProbed: return to(status, PathState::kUp, {kSendReady});
-    case Kind::kCannotFence:
-    case Kind::kFenced: return answer_fenced(status, event, {kDestroyQueues});
+    case Kind::kPeerCannotFence:
+    case Kind::kPeerFenced: return answer_fenced(status, event, {kDestroyQueues});
     case Kind::kPortNotWell: status.is_port_well = false; return give_up_offer(status);
     case Kind::kQueuesFailed:
     case Kind::kFailed: return give_up_offer(status);
@@ -311,9 +311,9 @@ PathTransition when_answered(const PathStatus& status, const PathEvent& event) n
       // The peer has given up the offer that we answered, and has not sent anything.
       return consider_offer(status, event, {kDetach, kDestroyQueues});
     case Kind::kFailed:
-    case Kind::kCannotFence: return fence(status);
+    case Kind::kPeerCannotFence: return fence(status);
     case Kind::kPortNotWell: return fence_for_port(status);
-    case Kind::kFenced: return fence_for_peer(status);
+    case Kind::kPeerFenced: return fence_for_peer(status);
     case Kind::kTimer: return stay(status, {kSendAnswer});
     case Kind::kPortWell: return note_port(status, true);
     case Kind::kFenceRefused:
@@ -350,8 +350,8 @@ bool is_for(bool is_sender, Kind message) noexcept {
     case Kind::kAnswer:
     case Kind::kNotNow:
     case Kind::kWell: return is_sender;
-    case Kind::kFenced:
-    case Kind::kCannotFence:
+    case Kind::kPeerFenced:
+    case Kind::kPeerCannotFence:
     case Kind::kFailed:
     case Kind::kFenceRefused:
     case Kind::kDrained:
@@ -375,8 +375,8 @@ PathTransition next_of(const PathStatus& status, const PathEvent& event) noexcep
   if (is_older(event.generation, status.generation)) {
     // A sender that has resolved a generation and offered the next: the peer may still wait for
     // the report on the old one, because both our FENCED and our OFFER were lost.
-    const bool is_asking =
-        event.kind == Kind::kCannotFence || (event.kind == Kind::kFenced && !event.peer_has_report);
+    const bool is_asking = event.kind == Kind::kPeerCannotFence ||
+                           (event.kind == Kind::kPeerFenced && !event.peer_has_report);
     const bool may_answer = status.is_sender && status.state == PathState::kClear;
     return is_asking && may_answer ? answer_fenced(status, event, {}) : ignore(status);
   }

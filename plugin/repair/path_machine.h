@@ -20,7 +20,8 @@
 // nothing more. A moment later, the first end takes its report.
 //
 // Messages may be lost, late or doubled, and two directions have no common order. Each message
-// therefore names the state of its sender, not a change, and an end that waits repeats it.
+// therefore names the state of its sender, not a change. In kFenced, kOffered and kAnswered an end
+// repeats it until the peer answers. In kClear it answers a FENCED with its own.
 #pragma once
 
 #include <bit>
@@ -67,10 +68,10 @@ struct PathEvent {
     kProbed,        // the write of 0 bytes has completed, and the new queue pair is in use
     kQueuesFailed,  // the new queue pair could not be made or connected, or its probe has failed
     // --- Messages ---
-    kFenced,       // with the peer's report; says whether the peer has ours
-    kCannotFence,  // memory of the peer may change until this end has fenced
-    kOffer,        // to the receiver; with the sender's report
-    kAnswer,       // to the sender, as the next two
+    kPeerFenced,       // FENCED, with the peer's report; says whether the peer has ours
+    kPeerCannotFence,  // memory of the peer may change until this end has fenced
+    kOffer,            // to the receiver; with the sender's report
+    kAnswer,           // to the sender, as the next two
     kNotNow,
     kWell,
     kReady,  // to the receiver
@@ -79,9 +80,9 @@ struct PathEvent {
 
   Kind kind = Kind::kTimer;
   std::uint32_t generation = 0;  // of a message
-  bool peer_has_report = false;  // of kFenced: an answer is not needed
+  bool peer_has_report = false;  // of kPeerFenced: an answer is not needed
 
-  bool is_message() const noexcept { return kind >= Kind::kFenced; }
+  bool is_message() const noexcept { return kind >= Kind::kPeerFenced; }
 };
 
 // In this order the actions of one transition are taken.

@@ -4,6 +4,7 @@
 // failure meets them: it is noticed, the path is fenced, resolved and made anew, or the comm ends.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 namespace beeline::times {
@@ -12,15 +13,20 @@ inline constexpr std::int64_t kNever = INT64_MAX;
 inline constexpr std::int64_t kNsPerMs = 1'000'000;
 inline constexpr std::int64_t kNsPerSec = 1'000 * kNsPerMs;
 
-// The delays of a message or an attempt that is repeated: each is twice the one before it.
+// The delays of a message or an attempt that is repeated. After the first one, each is twice the
+// one before it, but `least_later_ns` at least and `most_ns` at most.
 struct Delays {
   std::int64_t first_ns = 0;
-  std::int64_t second_ns = 0;
+  std::int64_t least_later_ns = 0;
   std::int64_t most_ns = 0;
+
+  constexpr std::int64_t after(std::int64_t delay_ns) const noexcept {
+    return std::clamp(2 * delay_ns, least_later_ns, most_ns);
+  }
 };
 constexpr bool are_ordered(const Delays& delays) noexcept {
-  return delays.first_ns <= delays.second_ns && 0 < delays.second_ns &&
-         delays.second_ns <= delays.most_ns;
+  return delays.first_ns <= delays.most_ns && 0 < delays.least_later_ns &&
+         delays.least_later_ns <= delays.most_ns;
 }
 
 // --- A path is silent (silence_watch.h) ---
@@ -48,9 +54,6 @@ inline constexpr std::int64_t kSilenceAskAfterNs = 200 * kNsPerMs;
 // The limit is halved after this time without a false alarm, so that one slow minute of the network
 // does not make every later failure take longer to notice.
 inline constexpr std::int64_t kSilenceForgiveAfterNs = 60 * kNsPerSec;
-// A path that was silent and is up again within this time was only slow, if its port has reported
-// nothing, because a network that drops everything rarely recovers so soon.
-inline constexpr std::int64_t kFalseAlarmNs = kNsPerSec;
 
 // A single gap between two looks must not be enough to call a path silent.
 static_assert(kSilenceLookEveryNs <= kSilenceMostCountedNs);
@@ -80,21 +83,28 @@ inline constexpr std::int64_t kLongestNewsNs = kNsPerSec;
 // microseconds of the acknowledgment or, from a device that has lost the data, never.
 inline constexpr std::int64_t kLongestArrivalNs = kNsPerSec;
 // In a state that waits for the peer the last message is sent again, because a message is lost if
-// the control channel breaks: the first delay is longer than an answer takes, and the longest adds
-// at most a second to a repair and one message a second to a channel.
+// the control channel breaks (a channel that resumes also repeats the last FENCED by itself): the
+// first delay is longer than an answer takes, and the longest adds at most a second to a repair and
+// one message a second to a channel.
 inline constexpr Delays kRepeats = {
-    .first_ns = 100 * kNsPerMs, .second_ns = 200 * kNsPerMs, .most_ns = kNsPerSec};
+    .first_ns = 100 * kNsPerMs, .least_later_ns = 200 * kNsPerMs, .most_ns = kNsPerSec};
 
 static_assert(kDrainLookEveryNs < kLongestDrainNs);
 static_assert(are_ordered(kRepeats));
 
 // --- The path is made anew ---
 
-// The sender offers a new generation at once, since many failures are over when they are noticed,
-// and then ever less often, but at least every 5 s, which is how long a connection that has no
-// other path may go on waiting after the network is well again.
+// From kClear, the sender offers a new generation at once, since many failures are over when they
+// are noticed, and then ever less often, but at least every 5 s, which is how long a connection
+// that has no other path may go on waiting after the network is well again. A port that becomes
+// active, at either end, does not wait for the next attempt.
 inline constexpr Delays kAttempts = {
-    .first_ns = 0, .second_ns = 100 * kNsPerMs, .most_ns = 5 * kNsPerSec};
+    .first_ns = 0, .least_later_ns = 100 * kNsPerMs, .most_ns = 5 * kNsPerSec};
+// A path that was silent and is up again within this time was only slow, if its port has reported
+// nothing, because a network that drops everything rarely recovers so soon. Two attempts and 0.7 s
+// for messages and the making of queue pairs fit in.
+inline constexpr std::int64_t kFalseAlarmNs =
+    kLongestDrainNs + kAttempts.first_ns + kAttempts.after(kAttempts.first_ns) + 700 * kNsPerMs;
 // A new queue pair waits this long for flushes and registrations that still use the former one,
 // which take microseconds and milliseconds; after that it is given up, and the path is tried again.
 inline constexpr std::int64_t kLongestJoinNs = kNsPerSec;
@@ -108,14 +118,13 @@ inline constexpr std::int64_t kBriefLifeNs = kNsPerSec;
 static_assert(are_ordered(kAttempts));
 // A path that fails at once must not be tried again without a delay.
 static_assert(kBriefLifeNs < kLongLifeNs);
-// A path that was only slow comes back in time to be known as such, also by the second attempt.
-static_assert(kLongestDrainNs + kAttempts.second_ns < kFalseAlarmNs);
 
 // --- Another device stands in ---
 
 // Before another device stands in, no path has worked for this time, because a link that flaps is
-// back by then and going back to it would cost a second fence.
-inline constexpr std::int64_t kStandInAfterNs = kNsPerSec;
+// back by then and going back to it would cost a second fence. The own device has its chance first.
+inline constexpr std::int64_t kStandInAfterNs =
+    kAttempts.first_ns + kAttempts.after(kAttempts.first_ns) + 900 * kNsPerMs;
 // While no path is ready for a device that stands in, because one is still being fenced, this is
 // how often that is looked at again.
 inline constexpr std::int64_t kStandInLookEveryNs = 100 * kNsPerMs;
@@ -133,8 +142,6 @@ inline constexpr std::int64_t kLongestWellForNs = 600 * kNsPerSec;
 inline constexpr std::int64_t kSenderBesideOwnNs = kWellForNs;
 inline constexpr std::int64_t kReceiverBesideOwnNs = 2 * kWellForNs;
 
-// The own device has its chance first.
-static_assert(kAttempts.second_ns < kStandInAfterNs);
 static_assert(kOwnLookEveryNs < kWellForNs && kWellForNs <= kLongestWellForNs);
 // An end may notice up to one look late.
 static_assert(kSenderBesideOwnNs + kOwnLookEveryNs < kReceiverBesideOwnNs);

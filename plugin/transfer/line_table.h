@@ -47,8 +47,8 @@ class LineTable {
     std::array<wire::ChunkMask, wire::kMaxLines> chunks{};
     // By line: a bit for each rail that has carried data.
     std::array<std::uint8_t, wire::kMaxLines> carried{};
-    // After a path has failed: a message may take more than one receive of a path. Lines before
-    // `sent_again_end` are concerned, or all of them until the sender has reported, too.
+    // While there are open reports, the message of any line may take two receives of a path, since
+    // it may be sent again. Afterwards, those of lines before `sent_again_end` may.
     std::uint8_t open_reports = 0;
     std::uint32_t sent_again_end = 0;
   };

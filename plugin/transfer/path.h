@@ -28,7 +28,8 @@ struct Path {
   // Whether another device has taken its place.
   bool is_stand_in() const noexcept { return resources.device->index != own_device().index; }
 
-  // What a state means for the data path is decided here and nowhere else.
+  // The engine (plugin/repair) decides on the state. Only this function says what a state means for
+  // posts, grants and completions.
   void set_state(PathState next) noexcept {
     if (next == state) return;
     state = next;
@@ -72,7 +73,8 @@ struct Path {
   // --- The rest ---
   const Device* first_device = nullptr;  // with which the path was made when the comm was
   PathResources resources;               // in use now
-  // Whose keys the buffers have for the rail: that of the path of the rail which joined last.
+  // Of all paths of the rail: the device for which the buffers have the rail's keys. The path that
+  // joined last has set it.
   const Device* rail_device = nullptr;
   PathSilence silence;
   std::unique_ptr<PathRepair> repair;  // null until a path of the comm fails

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a comm reports when it cannot simply go on. This floor only detects; the floor above decides
-// (plugin/recovery), logs the cause and tells the peer.
+// What a comm reports when it cannot simply go on. This floor only detects. plugin/recovery asks
+// the engine (plugin/repair) what to do, logs the cause and tells the peer.
 #pragma once
 
 #include <infiniband/verbs.h>

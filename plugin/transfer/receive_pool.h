@@ -21,8 +21,8 @@ class ReceivePool {
   static constexpr std::uint32_t kBatch = 32;
   // The receives that may be posted on each path: for all lines in flight, the unused rest of a
   // batch, and one more batch. With more than four paths there are 96: between 64 and 96 lines can
-  // be in flight, and the next batch is posted when it fits. Paths that are missing count, because
-  // the memory for notices was made for them; only a single path has enough of it in any case.
+  // be in flight, and the next batch is posted when it fits. `paths` counts those that could not be
+  // made as well, because the memory for notices was planned with them.
   static constexpr std::uint32_t depth_of(std::size_t paths) noexcept {
     constexpr std::uint32_t kLines = wire::kMaxLines;
     return paths <= 4 ? kLines + 2 * kBatch : kLines / 2 + kBatch;

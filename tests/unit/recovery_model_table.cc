@@ -121,8 +121,10 @@ void ModelWorld::act(bool is_sender, const RepairCommand& command, std::uint16_t
       our.live = static_cast<std::uint8_t>(our.generation + 1);
       break;
     case PathAction::kAllowGrants: our.may_grant = true; break;
-    case PathAction::kSendFenced: send_message(is_sender, Kind::kFenced, command); break;
-    case PathAction::kSendCannotFence: send_message(is_sender, Kind::kCannotFence, command); break;
+    case PathAction::kSendFenced: send_message(is_sender, Kind::kPeerFenced, command); break;
+    case PathAction::kSendCannotFence:
+      send_message(is_sender, Kind::kPeerCannotFence, command);
+      break;
     case PathAction::kSendOffer: send_message(is_sender, Kind::kOffer, command); break;
     case PathAction::kSendAnswer: send_message(is_sender, Kind::kAnswer, command); break;
     case PathAction::kSendNotNow: send_message(is_sender, Kind::kNotNow, command); break;
@@ -133,13 +135,13 @@ void ModelWorld::act(bool is_sender, const RepairCommand& command, std::uint16_t
 }
 
 void ModelWorld::send_message(bool is_sender, Kind kind, const RepairCommand& command) {
-  const bool has_report = kind == Kind::kFenced || kind == Kind::kOffer;
+  const bool has_report = kind == Kind::kPeerFenced || kind == Kind::kOffer;
   send(is_sender,
        {.report = has_report ? end(is_sender, command.path).own_report : std::uint16_t{0},
         .kind = static_cast<std::uint8_t>(kind),
         .path = command.path,
         .generation = static_cast<std::uint8_t>(command.generation),
-        .peer_has_report = kind == Kind::kFenced && command.has_peer_report});
+        .peer_has_report = kind == Kind::kPeerFenced && command.has_peer_report});
 }
 
 void ModelWorld::destroy_queues(bool is_sender, std::uint8_t path) {

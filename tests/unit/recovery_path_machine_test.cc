@@ -42,26 +42,31 @@ const std::vector<Row>& table() {
   static const std::vector<Row> rows = {
       {End::kBoth, kUp, Kind::kFailed, kNow, {kDetach, kMoveToError}, kFencing},
       {End::kBoth, kUp, Kind::kPortNotWell, kNow, {kDetach, kMoveToError}, kFencing},
-      {End::kBoth, kUp, Kind::kFenced, kNow, {kDetach, kMoveToError, kKeepPeerReport}, kFencing},
-      {End::kBoth, kUp, Kind::kCannotFence, kNow, {kDetach, kMoveToError}, kFencing},
+      {End::kBoth,
+       kUp,
+       Kind::kPeerFenced,
+       kNow,
+       {kDetach, kMoveToError, kKeepPeerReport},
+       kFencing},
+      {End::kBoth, kUp, Kind::kPeerCannotFence, kNow, {kDetach, kMoveToError}, kFencing},
       {End::kSender, kUp, Kind::kAnswer, kNow, {kSendReady}, kUp},
       {End::kReceiver, kUp, Kind::kOffer, kNow, {kSendAnswer}, kUp},
       {End::kReceiver, kUp, Kind::kOffer, kNew, {kProtocolError}, kUp},
 
       {End::kBoth, kFencing, Kind::kDrained, kNow, {kTakeReport, kSendFenced}, kFenced},
       {End::kBoth, kFencing, Kind::kFenceRefused, kNow, {kSendCannotFence}, kFencing},
-      {End::kBoth, kFencing, Kind::kFenced, kNow, {kKeepPeerReport}, kFencing},
+      {End::kBoth, kFencing, Kind::kPeerFenced, kNow, {kKeepPeerReport}, kFencing},
       {End::kReceiver, kFencing, Kind::kOffer, kNew, {kKeepPeerReport}, kFencing},
 
       {End::kBoth, kFenced, Kind::kTimer, kNow, {kSendFenced}, kFenced},
-      {End::kBoth, kFenced, Kind::kCannotFence, kNow, {kSendFenced}, kFenced},
-      {End::kBoth, kFenced, Kind::kFenced, kNow, {kKeepPeerReport, kResolve}, kClear},
+      {End::kBoth, kFenced, Kind::kPeerCannotFence, kNow, {kSendFenced}, kFenced},
+      {End::kBoth, kFenced, Kind::kPeerFenced, kNow, {kKeepPeerReport, kResolve}, kClear},
       {End::kReceiver, kFenced, Kind::kOffer, kNew, {kKeepPeerReport, kResolve}, kClear},
 
-      {End::kBoth, kClear, Kind::kFenced, kNow, {kSendFenced}, kClear},
-      {End::kBoth, kClear, Kind::kCannotFence, kNow, {kSendFenced}, kClear},
-      {End::kSender, kClear, Kind::kCannotFence, kOld, {kSendFenced}, kClear},
-      {End::kSender, kClear, Kind::kFenced, kOld, {kSendFenced}, kClear},
+      {End::kBoth, kClear, Kind::kPeerFenced, kNow, {kSendFenced}, kClear},
+      {End::kBoth, kClear, Kind::kPeerCannotFence, kNow, {kSendFenced}, kClear},
+      {End::kSender, kClear, Kind::kPeerCannotFence, kOld, {kSendFenced}, kClear},
+      {End::kSender, kClear, Kind::kPeerFenced, kOld, {kSendFenced}, kClear},
       {End::kSender, kClear, Kind::kTimer, kNow, {kMakeQueues}, kMaking},
       {End::kSender, kClear, Kind::kWell, kNow, {kMakeQueues}, kMaking},
       {End::kReceiver, kClear, Kind::kOffer, kNow, {kSendNotNow}, kClear},
@@ -82,15 +87,15 @@ const std::vector<Row>& table() {
       {End::kSender, kOffered, Kind::kFailed, kNow, {kDestroyQueues}, kClear},
       {End::kSender, kOffered, Kind::kQueuesFailed, kNow, {kDestroyQueues}, kClear},
       {End::kSender, kOffered, Kind::kPortNotWell, kNow, {kDestroyQueues}, kClear},
-      {End::kSender, kOffered, Kind::kFenced, kNow, {kDestroyQueues, kSendFenced}, kClear},
-      {End::kSender, kOffered, Kind::kCannotFence, kNow, {kDestroyQueues, kSendFenced}, kClear},
+      {End::kSender, kOffered, Kind::kPeerFenced, kNow, {kDestroyQueues, kSendFenced}, kClear},
+      {End::kSender, kOffered, Kind::kPeerCannotFence, kNow, {kDestroyQueues, kSendFenced}, kClear},
 
       {End::kSender, kProbing, Kind::kProbed, kNow, {kSendReady}, kUp},
       {End::kSender, kProbing, Kind::kFailed, kNow, {kDestroyQueues}, kClear},
       {End::kSender, kProbing, Kind::kQueuesFailed, kNow, {kDestroyQueues}, kClear},
       {End::kSender, kProbing, Kind::kPortNotWell, kNow, {kDestroyQueues}, kClear},
-      {End::kSender, kProbing, Kind::kFenced, kNow, {kDestroyQueues, kSendFenced}, kClear},
-      {End::kSender, kProbing, Kind::kCannotFence, kNow, {kDestroyQueues, kSendFenced}, kClear},
+      {End::kSender, kProbing, Kind::kPeerFenced, kNow, {kDestroyQueues, kSendFenced}, kClear},
+      {End::kSender, kProbing, Kind::kPeerCannotFence, kNow, {kDestroyQueues, kSendFenced}, kClear},
 
       {End::kReceiver, kAnswered, Kind::kReady, kNow, {kAllowGrants}, kUp},
       {End::kReceiver, kAnswered, Kind::kTimer, kNow, {kSendAnswer}, kAnswered},
@@ -102,11 +107,11 @@ const std::vector<Row>& table() {
        {kDetach, kDestroyQueues, kMakeQueues},
        kMaking},
       {End::kReceiver, kAnswered, Kind::kFailed, kNow, {kDetach, kMoveToError}, kFencing},
-      {End::kReceiver, kAnswered, Kind::kCannotFence, kNow, {kDetach, kMoveToError}, kFencing},
+      {End::kReceiver, kAnswered, Kind::kPeerCannotFence, kNow, {kDetach, kMoveToError}, kFencing},
       {End::kReceiver, kAnswered, Kind::kPortNotWell, kNow, {kDetach, kMoveToError}, kFencing},
       {End::kReceiver,
        kAnswered,
-       Kind::kFenced,
+       Kind::kPeerFenced,
        kNow,
        {kDetach, kMoveToError, kKeepPeerReport},
        kFencing},
@@ -124,7 +129,7 @@ const Row* row_of(bool is_sender, PathState state, Kind event, Age age) {
 
 // Whether the peer of this end sends such messages at all.
 bool is_sent_to(bool is_sender, Kind message) {
-  if (message == Kind::kFenced || message == Kind::kCannotFence) return true;
+  if (message == Kind::kPeerFenced || message == Kind::kPeerCannotFence) return true;
   return is_sender ==
          (message == Kind::kAnswer || message == Kind::kNotNow || message == Kind::kWell);
 }
@@ -192,9 +197,10 @@ TEST_CASE("path machine: the state of the port is known in every state", "[unit]
 
 TEST_CASE("path machine: the first of several reports of the peer counts", "[unit][recovery]") {
   PathStatus status = in(kFencing, false);
-  const PathTransition first = on_event(status, message(Kind::kFenced));
+  const PathTransition first = on_event(status, message(Kind::kPeerFenced));
   CHECK(first.actions == PathActions{kKeepPeerReport});
-  for (const PathEvent& again : {message(Kind::kFenced), message(Kind::kOffer, kGeneration + 1)}) {
+  for (const PathEvent& again :
+       {message(Kind::kPeerFenced), message(Kind::kOffer, kGeneration + 1)}) {
     const PathTransition second = on_event(first.next, again);
     CHECK(second.actions.empty());
     CHECK(second.next == first.next);
@@ -219,10 +225,10 @@ TEST_CASE("path machine: an end that has the peer's report resolves when it is d
 
 TEST_CASE("path machine: two ends that are clear do not answer each other for ever",
           "[unit][recovery]") {
-  const PathTransition asked = on_event(in(kClear, false), message(Kind::kFenced));
+  const PathTransition asked = on_event(in(kClear, false), message(Kind::kPeerFenced));
   REQUIRE(asked.actions == PathActions{kSendFenced});
   CHECK(asked.has_peer_report);
-  PathEvent answer = message(Kind::kFenced, asked.message_generation);
+  PathEvent answer = message(Kind::kPeerFenced, asked.message_generation);
   answer.peer_has_report = asked.has_peer_report;
   for (const bool is_sender : {true, false}) {
     CHECK(on_event(in(kClear, is_sender), answer).actions.empty());
@@ -233,7 +239,8 @@ TEST_CASE("path machine: two ends that are clear do not answer each other for ev
 
 TEST_CASE("path machine: a sender that has gone on answers about the old generation",
           "[unit][recovery]") {
-  const PathTransition made = on_event(in(kClear, true), message(Kind::kFenced, kGeneration - 2));
+  const PathTransition made =
+      on_event(in(kClear, true), message(Kind::kPeerFenced, kGeneration - 2));
   CHECK(made.actions == PathActions{kSendFenced});
   CHECK(made.message_generation == kGeneration - 2);
   CHECK(made.next == in(kClear, true));
@@ -294,7 +301,7 @@ TEST_CASE("path machine: generations wrap around", "[unit][recovery]") {
   status.generation = 0xffff'ffff;
   CHECK(on_event(status, message(Kind::kOffer, 0)).next.state == kMaking);
   status.state = kUp;
-  CHECK(on_event(status, message(Kind::kFenced, 0xffff'fffe)).actions.empty());
+  CHECK(on_event(status, message(Kind::kPeerFenced, 0xffff'fffe)).actions.empty());
 }
 
 }  // namespace

@@ -44,7 +44,7 @@ struct TimedEngine {
   // From kUp to kClear. A sender makes the first attempt at once, which fails.
   void lose_path() {
     (void)take(Path::kFailed, 0, engine.status(0).generation);
-    (void)take(Path::kFenced, 0, engine.status(0).generation);
+    (void)take(Path::kPeerFenced, 0, engine.status(0).generation);
     (void)look(true);
     (void)take(Path::kQueuesFailed);
     REQUIRE(engine.status(0).state == PathState::kClear);
@@ -121,7 +121,7 @@ TEST_CASE("engine: a comm waits for as long as BEELINE_GIVE_UP_AFTER says, and f
 TEST_CASE("engine: a sender offers at once, and then ever less often") {
   TimedEngine end(one_path(true));
   (void)end.take(Path::kFailed);
-  (void)end.take(Path::kFenced);
+  (void)end.take(Path::kPeerFenced);
   CHECK(find(end.look(true), PathAction::kMakeQueues) != nullptr);
   std::vector<std::int64_t> waited_ms;
   for (int i = 0; i < 8; ++i) {
@@ -175,15 +175,16 @@ TEST_CASE("engine: if the devices of neither end can be fenced, the comm ends") 
   (void)end.take(Path::kFailed);
   CHECK(find(end.take(Path::kFenceRefused), PathAction::kSendCannotFence) != nullptr);
   end.now.ns += 10 * kSec;  // the peer's first message is late
-  CHECK(!has(end.take(Path::kCannotFence), Command::kEndNeitherFences));  // a removal may be coming
+  CHECK(!has(end.take(Path::kPeerCannotFence),
+             Command::kEndNeitherFences));  // a removal may be coming
   SECTION("for good") {
     end.now.ns += kSec;
-    CHECK(has(end.take(Path::kCannotFence), Command::kEndNeitherFences));
+    CHECK(has(end.take(Path::kPeerCannotFence), Command::kEndNeitherFences));
   }
   SECTION("a device that is gone needs no fence") {
     (void)end.take(Event::kDeviceGone);
     end.now.ns += kSec;
-    CHECK(!has(end.take(Path::kCannotFence), Command::kEndNeitherFences));
+    CHECK(!has(end.take(Path::kPeerCannotFence), Command::kEndNeitherFences));
     CHECK(find(end.look(), PathAction::kTakeReport) == nullptr);
     end.now.ns += 200 * kMs;
     CHECK(find(end.look(), PathAction::kTakeReport) != nullptr);
