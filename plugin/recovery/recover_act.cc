@@ -201,7 +201,7 @@ void Recover::send_fenced(Comm& comm, std::size_t path, std::uint32_t generation
                           .has_peer_report = has_peer_report,
                           .report = known.ours};
   if (comm.role() == Role::kSend) message.finished = known.finished;
-  comm.link().send_about_path(std::move(message));
+  comm.link().send_about_path(message);
 }
 
 void Recover::check_finished(Comm& comm, std::size_t path) {
