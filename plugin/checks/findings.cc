@@ -17,6 +17,18 @@ const Kind& kind_of(std::string_view id) {
   return *kind;
 }
 
+// Its place in the table.
+std::size_t place_of(std::string_view id) noexcept {
+  std::size_t place = 0;
+  for (const Area& area : areas()) {
+    for (const Kind& kind : area.kinds) {
+      if (kind.id == id) return place;
+      ++place;
+    }
+  }
+  return place;
+}
+
 // Whether a place is left. "${" belongs to the shell.
 bool has_place(std::string_view text) noexcept {
   for (std::size_t at = text.find('{'); at != std::string_view::npos; at = text.find('{', at + 1)) {
@@ -63,9 +75,8 @@ void Findings::add_unknown(std::string_view id, Seen seen) {
 }
 
 std::vector<Finding> Findings::take() {
-  std::ranges::stable_sort(all_, [](const Finding& a, const Finding& b) {
-    if (a.severity != b.severity) return a.severity > b.severity;
-    return find_kind(a.id) < find_kind(b.id);
+  std::ranges::stable_sort(all_, {}, [](const Finding& finding) {
+    return std::pair(-static_cast<int>(finding.severity), place_of(finding.id));
   });
   return std::move(all_);
 }

@@ -12,18 +12,22 @@
 namespace beeline::checks {
 
 struct Kind {
-  std::string_view id;    // "memlock-low"; never changes, because scripts and documents refer to it
-  std::string_view area;  // "limits": a title in the output
+  std::string_view id;  // "memlock-low"; never changes, because scripts and documents refer to it
   Severity severity = Severity::kWarning;
-  std::string_view title;  // what is found, in general
-  std::string_view why;    // what it does to a job
-  std::string_view fix;    // empty: the command says it all
+  std::string_view title;     // what is found, in general
+  std::string_view why;       // what it does to a job
+  std::string_view fix = {};  // empty: the command says it all
   // With names in braces, for which the check has values; "${" belongs to the shell. May be empty.
-  std::string_view command;
+  std::string_view command = {};
 };
 
-// In the order in which the report shows the areas.
-std::span<const Kind> kinds() noexcept;
+struct Area {
+  std::string_view title;  // "limits": in the output
+  std::span<const Kind> kinds;
+};
+
+// In the order in which the report shows them.
+std::span<const Area> areas() noexcept;
 // Null if there is none.
 const Kind* find_kind(std::string_view id) noexcept;
 

@@ -114,17 +114,14 @@ std::string healthy_areas(const std::vector<Finding>& findings) {
     if (const Kind* const kind = checks::find_kind(finding.id)) found.insert(kind->id);
   }
   std::string text;
-  std::string_view area;
-  for (const Kind& first : checks::kinds()) {
-    if (first.area == area) continue;
-    area = first.area;
+  for (const checks::Area& area : checks::areas()) {
     std::string healthy;
-    for (const Kind& kind : checks::kinds()) {
-      if (kind.area != area || found.contains(kind.id)) continue;
+    for (const Kind& kind : area.kinds) {
+      if (found.contains(kind.id)) continue;
       healthy += (healthy.empty() ? "" : ", ") + std::string(kind.id);
     }
     if (healthy.empty()) continue;
-    text += fmt::format("OK       {}\n         {}\n", area,
+    text += fmt::format("OK       {}\n         {}\n", area.title,
                         tools::wrapped("not found: " + healthy, 9, kWidth));
   }
   return text;
@@ -198,18 +195,16 @@ std::string json_report(const std::string& host, const std::vector<Finding>& fin
 
 std::string kinds_table() {
   std::string text;
-  std::string_view area;
-  for (const Kind& kind : checks::kinds()) {
-    if (kind.area != area) {
-      area = kind.area;
-      text += fmt::format("{}### {}\n\n| finding | what it means | what to do |\n|---|---|---|\n",
-                          text.empty() ? "" : "\n", area);
+  for (const checks::Area& area : checks::areas()) {
+    text += fmt::format("{}### {}\n\n| finding | what it means | what to do |\n|---|---|---|\n",
+                        text.empty() ? "" : "\n", area.title);
+    for (const Kind& kind : area.kinds) {
+      const std::string command = command_in_table(kind.command);
+      const std::string fix = in_table(kind.fix);
+      text += fmt::format("| `{}` ({}) | {}: {} | {}{}{} |\n", kind.id, word_of(kind.severity),
+                          in_table(kind.title), in_table(kind.why), command,
+                          command.empty() || fix.empty() ? "" : "; ", fix);
     }
-    const std::string command = command_in_table(kind.command);
-    const std::string fix = in_table(kind.fix);
-    text += fmt::format("| `{}` ({}) | {}: {} | {}{}{} |\n", kind.id, word_of(kind.severity),
-                        in_table(kind.title), in_table(kind.why), command,
-                        command.empty() || fix.empty() ? "" : "; ", fix);
   }
   return text;
 }
