@@ -89,8 +89,8 @@ ncclResult_t init(void** ctx, std::uint64_t /*comm_id*/, ncclNetCommConfig_v10_t
   });
 }
 
-ncclResult_t init_v10(ncclDebugLogger_t logger, ncclProfilerCallback_t profiler) noexcept {
-  const ncclResult_t result = init(logger, profiler);
+ncclResult_t init(ncclDebugLogger_t logger, ncclProfilerCallback_t /*profiler*/) noexcept {
+  const ncclResult_t result = init(logger);
   warn_of_forgotten_plugin();
   return result;
 }

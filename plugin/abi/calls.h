@@ -41,13 +41,10 @@ ncclResult_t close_listen(void* comm) noexcept;
 // communicator. The profiler's callback is not kept: its data needs a layout that the profiler
 // knows, and none is defined for this plugin.
 ncclResult_t init(ncclDebugLogger_t logger) noexcept;
-inline ncclResult_t init(ncclDebugLogger_t logger, ncclProfilerCallback_t /*profiler*/) noexcept {
-  return init(logger);
-}
+ncclResult_t init(ncclDebugLogger_t logger, ncclProfilerCallback_t profiler) noexcept;
 ncclResult_t init(void** ctx, std::uint64_t comm_id, ncclNetCommConfig_v10_t* config,
                   ncclDebugLogger_t logger, ncclProfilerCallback_t profiler) noexcept;
-// NCCL 2.27.3 to 2.29.7 uses v10 or v11, and its user has to be warned.
-ncclResult_t init_v10(ncclDebugLogger_t logger, ncclProfilerCallback_t profiler) noexcept;
+// NCCL 2.27.3 to 2.29.7 uses v10 or v11, and its user has to be warned. v12 has the type of v11.
 ncclResult_t init_v11(void** ctx, std::uint64_t comm_id, ncclNetCommConfig_v10_t* config,
                       ncclDebugLogger_t logger, ncclProfilerCallback_t profiler) noexcept;
 ncclResult_t finalize(void* ctx) noexcept;
