@@ -23,26 +23,29 @@ int traffic_class_in(const ncclNetCommConfig_v10_t* config) noexcept {
   return traffic_class_of(config == nullptr ? NCCL_NET_TRAFFIC_CLASS_UNDEF : config->trafficClass);
 }
 
-ncclResult_t listen_with(const CommSettings& settings, int dev, void* handle,
-                         void** listen_comm) noexcept {
+// Sets `*made` to the object that `make` returns, or to null. `from`, which `make` uses, may be
+// null.
+template <class F>
+ncclResult_t make_object(const char* call, void** made, const void* from, F&& make) noexcept {
   return edge([&]() -> Status {
-    if (listen_comm == nullptr) return fail(Errc::kInvalid, "listen");
-    *listen_comm = nullptr;
-    if (handle == nullptr) return fail(Errc::kInvalid, "listen");
-    *listen_comm = BL_TRY(net::listen(dev, handle_bytes(handle), settings));
+    if (made == nullptr) return fail(Errc::kInvalid, call);
+    *made = nullptr;
+    if (from == nullptr) return fail(Errc::kInvalid, call);
+    *made = BL_TRY(make());
     return {};
   });
 }
 
+ncclResult_t listen_with(const CommSettings& settings, int dev, void* handle,
+                         void** listen_comm) noexcept {
+  return make_object("listen", listen_comm, handle,
+                     [&] { return net::listen(dev, handle_bytes(handle), settings); });
+}
+
 ncclResult_t connect_with(const CommSettings& settings, int dev, void* handle,
                           void** send_comm) noexcept {
-  return edge([&]() -> Status {
-    if (send_comm == nullptr) return fail(Errc::kInvalid, "connect");
-    *send_comm = nullptr;
-    if (handle == nullptr) return fail(Errc::kInvalid, "connect");
-    *send_comm = BL_TRY(net::connect(dev, handle_bytes(handle), settings));
-    return {};
-  });
+  return make_object("connect", send_comm, handle,
+                     [&] { return net::connect(dev, handle_bytes(handle), settings); });
 }
 
 void init_runtime(ncclDebugLogger_t logger) {
@@ -140,26 +143,17 @@ ncclResult_t connect(void* ctx, int dev, void* handle, void** send_comm,
 }
 
 ncclResult_t accept(void* listen_comm, void** recv_comm) noexcept {
-  return edge([&]() -> Status {
-    if (recv_comm == nullptr) return fail(Errc::kInvalid, "accept");
-    *recv_comm = nullptr;
-    if (listen_comm == nullptr) return fail(Errc::kInvalid, "accept");
-    *recv_comm = BL_TRY(net::accept(*static_cast<Listener*>(listen_comm)));
-    return {};
-  });
+  return make_object("accept", recv_comm, listen_comm,
+                     [&] { return net::accept(*static_cast<Listener*>(listen_comm)); });
 }
 
 ncclResult_t reg_mr(void* comm, void* data, std::size_t size, int type, void** mhandle) noexcept {
-  return edge([&]() -> Status {
-    if (mhandle == nullptr) return fail(Errc::kInvalid, "regMr");
-    *mhandle = nullptr;
-    if (comm == nullptr) return fail(Errc::kInvalid, "regMr");
-    *mhandle = BL_TRY(net::register_memory(
+  return make_object("regMr", mhandle, comm, [&] {
+    return net::register_memory(
         *static_cast<Comm*>(comm),
         {.data = data,
          .size = size,
-         .kind = type == NCCL_PTR_HOST ? MemoryKind::kHost : MemoryKind::kCuda}));
-    return {};
+         .kind = type == NCCL_PTR_HOST ? MemoryKind::kHost : MemoryKind::kCuda});
   });
 }
 
@@ -171,16 +165,12 @@ ncclResult_t reg_mr(void* comm, void* data, int size, int type, void** mhandle) 
 
 ncclResult_t reg_mr_dmabuf(void* comm, void* data, std::size_t size, int /*type*/,
                            std::uint64_t offset, int fd, void** mhandle) noexcept {
-  return edge([&]() -> Status {
-    if (mhandle == nullptr) return fail(Errc::kInvalid, "regMrDmaBuf");
-    *mhandle = nullptr;
-    if (comm == nullptr) return fail(Errc::kInvalid, "regMrDmaBuf");
-    *mhandle = BL_TRY(net::register_memory(*static_cast<Comm*>(comm), {.data = data,
-                                                                       .size = size,
-                                                                       .kind = MemoryKind::kDmabuf,
-                                                                       .dmabuf_fd = fd,
-                                                                       .dmabuf_offset = offset}));
-    return {};
+  return make_object("regMrDmaBuf", mhandle, comm, [&] {
+    return net::register_memory(*static_cast<Comm*>(comm), {.data = data,
+                                                            .size = size,
+                                                            .kind = MemoryKind::kDmabuf,
+                                                            .dmabuf_fd = fd,
+                                                            .dmabuf_offset = offset});
   });
 }
 
