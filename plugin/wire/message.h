@@ -46,7 +46,8 @@ struct ResumeOffer {
 
 struct Hello {
   static constexpr MessageType kType = MessageType::kHello;
-  static constexpr const char* kReading = "read a HELLO";
+  static constexpr const char* kOtherVersion =
+      "read a HELLO: it is from another version of Beeline";
   VersionRange versions = kOurVersions;
   ProcessId process{};
   std::string host;
@@ -65,7 +66,6 @@ struct Hello {
 
 struct HelloAck {
   static constexpr MessageType kType = MessageType::kHelloAck;
-  static constexpr const char* kReading = "read a HELLO_ACK";
   std::uint16_t version = 0;
   ProcessId process{};
   std::string host;
@@ -91,7 +91,6 @@ enum class RefuseCode : std::uint8_t {
 
 struct Refuse {
   static constexpr MessageType kType = MessageType::kRefuse;
-  static constexpr const char* kReading = "read a REFUSE";
   RefuseCode code = RefuseCode::kUnknownListener;
   VersionRange versions = kOurVersions;
   std::string text = {};
@@ -121,7 +120,6 @@ struct Window {
 // those that it could not make. In a message that was decoded, no number is there twice.
 struct Connect {
   static constexpr MessageType kType = MessageType::kConnect;
-  static constexpr const char* kReading = "read a CONNECT";
   std::uint32_t listener = 0;
   Token token{};
   std::uint32_t comm = 0;  // the sender's number
@@ -139,7 +137,6 @@ struct Connect {
 
 struct Accept {
   static constexpr MessageType kType = MessageType::kAccept;
-  static constexpr const char* kReading = "read an ACCEPT";
   std::uint32_t comm = 0;
   std::uint32_t our_comm = 0;  // the sender's number
   Window window = {};
@@ -155,7 +152,6 @@ struct Accept {
 
 struct Ready {
   static constexpr MessageType kType = MessageType::kReady;
-  static constexpr const char* kReading = "read a READY";
   std::uint32_t comm = 0;
   std::vector<std::uint8_t> paths = {};   // the numbers of those that are connected
   std::vector<MissingPath> missing = {};  // the others that were accepted
@@ -176,7 +172,6 @@ enum class RejectCode : std::uint8_t {
 
 struct Reject {
   static constexpr MessageType kType = MessageType::kReject;
-  static constexpr const char* kReading = "read a REJECT";
   std::uint32_t comm = 0;
   RejectCode code = RejectCode::kFailed;
   std::string text = {};
@@ -191,7 +186,6 @@ struct Reject {
 
 struct Goodbye {
   static constexpr MessageType kType = MessageType::kGoodbye;
-  static constexpr const char* kReading = "read a GOODBYE";
   std::uint32_t comm = 0;
   std::uint32_t settled = 0;  // the first position that the sender has not finished
 
@@ -202,7 +196,8 @@ struct Goodbye {
 // The first message of a process that dials again because it has lost a channel.
 struct Resume {
   static constexpr MessageType kType = MessageType::kResume;
-  static constexpr const char* kReading = "read a RESUME";
+  static constexpr const char* kOtherVersion =
+      "read a RESUME: it is from another version of Beeline";
   VersionRange versions = kOurVersions;
   ProcessId process{};  // the sender's
   Token token{};        // from the ResumeOffer of the process that is dialed
@@ -218,7 +213,6 @@ struct Resume {
 
 struct ResumeAck {
   static constexpr MessageType kType = MessageType::kResumeAck;
-  static constexpr const char* kReading = "read a RESUME_ACK";
   ProcessId process{};        // the sender's
   Token token{};              // from the ResumeOffer of the process that has dialed
   std::uint32_t attempt = 0;  // the sender's own attempts up to this one are void
@@ -232,15 +226,11 @@ struct ResumeAck {
 // the answer is GOODBYE, or REJECT if the receiver knows no such comm.
 struct StillOpen {
   static constexpr MessageType kType = MessageType::kStillOpen;
-  static constexpr const char* kReading = "read a STILL_OPEN";
   std::uint32_t comm = 0;
   std::uint32_t our_comm = 0;  // the sender's number
 
   static void fields(auto& io, auto& still_open) { io(still_open.comm, still_open.our_comm); }
   bool operator==(const StillOpen&) const = default;
 };
-
-// Of the body of a HELLO or RESUME of any version.
-Result<VersionRange> hello_versions(ByteView body);
 
 }  // namespace beeline::wire

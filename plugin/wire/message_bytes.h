@@ -202,8 +202,9 @@ class Reader {
   void one(std::array<T, N>& values) {
     for (T& value : values) one(value);
   }
+  // Inlined, it would make GCC 12 warn falsely of members that are not initialized.
   template <class T>
-  void one(std::optional<T>& value) {
+  [[gnu::noinline]] void one(std::optional<T>& value) {
     bool is_there = false;
     one(is_there);
     value.reset();

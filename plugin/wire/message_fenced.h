@@ -16,7 +16,6 @@ namespace beeline::wire {
 
 struct Fenced {
   static constexpr MessageType kType = MessageType::kFenced;
-  static constexpr const char* kReading = "read a FENCED";
   std::uint32_t comm = 0;
   std::uint8_t path = 0;
   std::uint32_t generation = 0;  // of the path

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plugin/wire/message_frame.h"
 
+#include <array>
+#include <cstring>
+
 #include "common/check/assert.h"
 
 namespace beeline::wire {
@@ -18,27 +21,31 @@ struct FrameHead {
   }
 };
 
+// By type. The last word is its name.
+constexpr std::array kReadings = {"read a HELLO",       "read a HELLO_ACK",    "read a REFUSE",
+                                  "read a CONNECT",     "read an ACCEPT",      "read a READY",
+                                  "read a REJECT",      "read a GOODBYE",      "read a RESUME",
+                                  "read a RESUME_ACK",  "read a STILL_OPEN",   "read a FENCED",
+                                  "read an OFFER_PATH", "read an ANSWER_PATH", "read a PATH_NOTE"};
+static_assert(kReadings.size() == static_cast<std::size_t>(kLastType));
+
 }  // namespace
 
+const char* reading_of(MessageType type) noexcept {
+  return kReadings[static_cast<std::size_t>(type) - 1];
+}
+
 const char* to_string(MessageType type) noexcept {
-  switch (type) {
-    case MessageType::kHello: return "HELLO";
-    case MessageType::kHelloAck: return "HELLO_ACK";
-    case MessageType::kRefuse: return "REFUSE";
-    case MessageType::kConnect: return "CONNECT";
-    case MessageType::kAccept: return "ACCEPT";
-    case MessageType::kReady: return "READY";
-    case MessageType::kReject: return "REJECT";
-    case MessageType::kGoodbye: return "GOODBYE";
-    case MessageType::kResume: return "RESUME";
-    case MessageType::kResumeAck: return "RESUME_ACK";
-    case MessageType::kStillOpen: return "STILL_OPEN";
-    case MessageType::kFenced: return "FENCED";
-    case MessageType::kOfferPath: return "OFFER_PATH";
-    case MessageType::kAnswerPath: return "ANSWER_PATH";
-    case MessageType::kPathNote: return "PATH_NOTE";
-  }
-  return "unknown message";
+  const bool is_known = type >= MessageType::kHello && type <= kLastType;
+  return is_known ? std::strrchr(reading_of(type), ' ') + 1 : "unknown message";
+}
+
+Result<VersionRange> hello_versions(ByteView body) {
+  VersionRange versions;
+  Reader reader(body);
+  reader(versions);
+  if (!reader.is_good()) return fail(Errc::kProtocol, "read a HELLO: it is not from Beeline");
+  return versions;
 }
 
 Bytes make_frame(MessageType type, const Bytes& body) {

@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "plugin/wire/message_bytes.h"
+#include "plugin/wire/message_version.h"
 
 namespace beeline::wire {
 
@@ -29,10 +30,10 @@ enum class MessageType : std::uint16_t {
   kAnswerPath,
   kPathNote,
 };
-// "CONNECT".
-const char* to_string(MessageType type) noexcept;
-
 inline constexpr MessageType kLastType = MessageType::kPathNote;
+
+const char* to_string(MessageType type) noexcept;   // "CONNECT"
+const char* reading_of(MessageType type) noexcept;  // "read a CONNECT": for an error
 
 inline constexpr std::size_t kFrameHeadBytes = 8;
 inline constexpr std::size_t kMaxBodyBytes = 65536;
@@ -46,15 +47,33 @@ struct Frame {
 
 Bytes make_frame(MessageType type, const Bytes& body);
 
-// A message is a struct with kType, fields() (see message_bytes.h) and kReading, the text of its
-// decoder's error. message.cc lists all messages.
+// Of the body of a HELLO or RESUME of any version.
+Result<VersionRange> hello_versions(ByteView body);
+
+// A message is a struct with kType and fields() (see message_bytes.h).
 template <class Message>
-Bytes encode(const Message& message);  // makes a whole frame
+Bytes encode(const Message& message) {  // makes a whole frame
+  Writer writer;
+  writer(message);
+  return make_frame(Message::kType, writer.bytes());
+}
+
 // decode<Hello>(body). The error is kProtocol: a field is not valid, or bytes are missing or left
-// over. For HELLO and RESUME it may also be kUnsupported: no version of the protocol in common;
-// hello_versions() tells the peer's.
+// over. For HELLO and RESUME it may also be kUnsupported: no version of the protocol in common, so
+// that the other fields are not known; hello_versions() tells the peer's.
 template <class Message>
-Result<Message> decode(ByteView body);
+Result<Message> decode(ByteView body) {
+  if constexpr (requires { Message::kOtherVersion; }) {
+    if (!common_version(BL_TRY(hello_versions(body)), kOurVersions)) {
+      return fail(Errc::kUnsupported, Message::kOtherVersion);
+    }
+  }
+  Message message;
+  Reader reader(body);
+  reader(message);
+  if (!reader.is_finished()) return fail(Errc::kProtocol, reading_of(Message::kType));
+  return message;
+}
 
 // Cuts the bytes of a stream into frames.
 class FrameSplitter {

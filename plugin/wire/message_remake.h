@@ -23,7 +23,6 @@ namespace beeline::wire {
 // By the sending end of the comm.
 struct OfferPath {
   static constexpr MessageType kType = MessageType::kOfferPath;
-  static constexpr const char* kReading = "read an OFFER_PATH";
   std::uint32_t comm = 0;
   std::uint8_t path = 0;
   std::uint32_t generation = 0;
@@ -71,7 +70,6 @@ inline bool is_consistent(const LineKeys& keys) noexcept {
 
 struct AnswerPath {
   static constexpr MessageType kType = MessageType::kAnswerPath;
-  static constexpr const char* kReading = "read an ANSWER_PATH";
   std::uint32_t comm = 0;
   std::uint8_t path = 0;
   std::uint32_t generation = 0;
@@ -95,7 +93,6 @@ enum class PathNews : std::uint8_t {
 
 struct PathNote {
   static constexpr MessageType kType = MessageType::kPathNote;
-  static constexpr const char* kReading = "read a PATH_NOTE";
   std::uint32_t comm = 0;
   std::uint8_t path = 0;
   std::uint32_t generation = 0;
