@@ -5,8 +5,6 @@
 // ended, without harm.
 #pragma once
 
-#include <cstdint>
-
 #include "plugin/runtime/net.h"
 
 namespace beeline::abi {

@@ -5,7 +5,6 @@
 #pragma once
 
 #include <new>
-#include <type_traits>
 
 #include "common/base/hot.h"
 #include "common/base/result.h"

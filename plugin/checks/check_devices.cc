@@ -6,7 +6,6 @@
 
 #include "plugin/checks/all_checks.h"
 #include "plugin/checks/words.h"
-#include "topology/read/sysfs_text.h"
 
 namespace beeline::checks {
 namespace {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plugin/checks/port_counters.h"
 
-#include <algorithm>
 #include <array>
 #include <charconv>
 #include <optional>

@@ -8,8 +8,6 @@
 #include <optional>
 #include <string>
 
-#include "plugin/checks/tree.h"
-
 namespace beeline::checks {
 
 struct VerbsDevice {

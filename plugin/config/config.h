@@ -5,13 +5,11 @@
 // has its default.
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "common/base/finding.h"
-#include "plugin/config/choices.h"
 #include "plugin/config/environ.h"
 #include "plugin/config/rule.h"
 

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plugin/gdr/prove.h"
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <vector>
 
 #include "common/base/clock.h"
 #include "plugin/gdr/fix.h"

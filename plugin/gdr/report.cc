@@ -2,7 +2,6 @@
 #include "plugin/gdr/report.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "plugin/gdr/fix.h"
 

@@ -6,6 +6,8 @@
 
 #include <unistd.h>
 
+#include <condition_variable>
+
 #include "common/check/assert.h"
 
 namespace beeline {

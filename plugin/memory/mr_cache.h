@@ -8,7 +8,6 @@
 // Cost: a hit is one lookup in a map under a mutex.
 #pragma once
 
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <map>

@@ -2,7 +2,6 @@
 #include "plugin/runtime/net.h"
 
 #include <memory>
-#include <vector>
 
 #include "common/base/log.h"
 #include "plugin/recovery/guarded.h"

@@ -14,7 +14,6 @@
 #include "plugin/connect/control/control_plane.h"
 #include "plugin/transfer/comm.h"
 #include "plugin/transfer/recv_comm.h"
-#include "plugin/transfer/registration.h"
 #include "plugin/transfer/send_comm.h"
 
 namespace beeline::net {

@@ -2,7 +2,6 @@
 //
 // The devices as NCCL sees them: their properties, and merging them.
 #include <algorithm>
-#include <functional>
 
 #include "common/base/log.h"
 #include "plugin/device/net_devices.h"

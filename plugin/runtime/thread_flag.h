@@ -6,8 +6,6 @@
 
 #include <pthread.h>
 
-#include <utility>
-
 namespace beeline {
 
 // Always false if the process has no key left.

@@ -3,8 +3,6 @@
 
 #include <dlfcn.h>
 
-#include <iterator>
-
 namespace beeline::verbs {
 namespace {
 

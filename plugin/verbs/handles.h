@@ -6,7 +6,6 @@
 
 #include <infiniband/verbs.h>
 
-#include <type_traits>
 #include <utility>
 
 #include "plugin/verbs/api.h"

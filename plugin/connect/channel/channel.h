@@ -12,7 +12,6 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <string>
 
 #include "common/base/clock.h"
 #include "plugin/connect/channel/identity.h"

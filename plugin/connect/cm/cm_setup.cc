@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plugin/connect/cm/cm_setup.h"
 
-#include <algorithm>
 #include <cerrno>
 #include <utility>
 

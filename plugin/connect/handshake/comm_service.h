@@ -6,7 +6,6 @@
 // Threads: the control thread.
 #pragma once
 
-#include <cstdint>
 #include <deque>
 #include <memory>
 #include <vector>

@@ -5,7 +5,6 @@
 // Threads: the control thread.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>

@@ -8,8 +8,6 @@
 #pragma once
 
 #include <map>
-#include <set>
-#include <utility>
 
 #include "plugin/connect/path/port_source.h"
 #include "plugin/connect/path/reopen_delays.h"

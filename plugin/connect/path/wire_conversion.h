@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "plugin/connect/path/qp_options.h"
-#include "plugin/device/device.h"
 #include "plugin/wire/message_path.h"
 
 namespace beeline {
