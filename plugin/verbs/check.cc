@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plugin/verbs/check.h"
 
+#include <cstring>
+
+#include "common/base/log.h"
+
 namespace beeline::verbs {
 
 Errc errc_of(int sys_errno) noexcept {
@@ -23,6 +27,11 @@ Errc errc_of(int sys_errno) noexcept {
     case ETIMEDOUT: return Errc::kTimeout;
     default: return Errc::kSystem;
   }
+}
+
+void warn_not_freed(const char* what, int rc) noexcept {
+  const int sys_errno = rc > 0 ? rc : errno;
+  BL_WARN_LIMITED(4, "freeing a %s failed: %s", what, std::strerror(sys_errno));
 }
 
 }  // namespace beeline::verbs

@@ -44,4 +44,7 @@ inline Result<std::size_t> from_count(long rc, const char* what) noexcept {
   return verbs_failure(static_cast<int>(-rc), what);
 }
 
+// For calls that free an object, and whose caller can do nothing about an error.
+void warn_not_freed(const char* what, int rc) noexcept;
+
 }  // namespace beeline::verbs

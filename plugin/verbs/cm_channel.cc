@@ -34,7 +34,7 @@ void CmId::reset() noexcept {
   rdma_cm_id* const old = std::exchange(raw_, nullptr);
   if (old == nullptr) return;
   if (std::exchange(is_connected_, false)) (void)api().disconnect(old);
-  if (api().destroy_id(old) != 0) detail::warn_not_freed("connection id", -1);
+  if (api().destroy_id(old) != 0) warn_not_freed("connection id", -1);
   channel_.reset();
 }
 

@@ -9,27 +9,17 @@
 #include <utility>
 
 #include "plugin/verbs/api.h"
+#include "plugin/verbs/check.h"
 
 namespace beeline::verbs {
 
-namespace detail {
-void warn_not_freed(const char* what, int rc) noexcept;
-
-template <class T>
-constexpr const char* kObjectName = "object";
-template <>
-inline constexpr const char* kObjectName<ibv_context> = "device context";
-template <>
-inline constexpr const char* kObjectName<ibv_pd> = "protection domain";
-template <>
-inline constexpr const char* kObjectName<ibv_td> = "thread domain";
-template <>
-inline constexpr const char* kObjectName<ibv_cq> = "completion queue";
-template <>
-inline constexpr const char* kObjectName<ibv_qp> = "queue pair";
-template <>
-inline constexpr const char* kObjectName<ibv_mr> = "memory region";
-}  // namespace detail
+// For the warning.
+constexpr const char* name_of(const ibv_context*) noexcept { return "device context"; }
+constexpr const char* name_of(const ibv_pd*) noexcept { return "protection domain"; }
+constexpr const char* name_of(const ibv_td*) noexcept { return "thread domain"; }
+constexpr const char* name_of(const ibv_cq*) noexcept { return "completion queue"; }
+constexpr const char* name_of(const ibv_qp*) noexcept { return "queue pair"; }
+constexpr const char* name_of(const ibv_mr*) noexcept { return "memory region"; }
 
 // Owns one verbs object or none, and frees it with the table that created it. If that fails, it
 // logs a warning, because the owner could not do anything about it.
@@ -58,9 +48,8 @@ class Handle {
   void reset() noexcept {
     T* const old = std::exchange(raw_, nullptr);
     if (old == nullptr) return;
-    if (const int rc = (api_->*Free)(old); rc != 0) {
-      detail::warn_not_freed(detail::kObjectName<T>, rc);
-    }
+    const char* const name = name_of(old);
+    if (const int rc = (api_->*Free)(old); rc != 0) warn_not_freed(name, rc);
   }
 
  private:
