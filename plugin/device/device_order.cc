@@ -11,7 +11,7 @@
 
 #include "common/base/natural_order.h"
 #include "plugin/device/device_scan.h"
-#include "plugin/device/pci_path.h"
+#include "plugin/device/sysfs.h"
 #include "topology/pci_address.h"
 
 namespace beeline {

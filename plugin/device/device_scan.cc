@@ -11,7 +11,6 @@
 
 #include "plugin/device/memlock.h"
 #include "plugin/device/netdev.h"
-#include "plugin/device/pci_path.h"
 #include "plugin/device/sysfs.h"
 #include "plugin/verbs/async_event.h"
 #include "plugin/verbs/create.h"

@@ -8,7 +8,6 @@
 #include <filesystem>
 #include <system_error>
 
-#include "plugin/device/pci_path.h"
 #include "plugin/device/sysfs.h"
 
 namespace beeline {

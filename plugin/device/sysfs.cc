@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "common/base/fd.h"
+#include "topology/pci_address.h"
 
 namespace beeline {
 
@@ -35,6 +36,27 @@ std::string ibdev_dir(const std::string& root, std::string_view ibdev) {
 
 std::string port_dir(const std::string& root, std::string_view ibdev, int port) {
   return ibdev_dir(root, ibdev) + "/ports/" + std::to_string(port);
+}
+
+std::string_view base_name(std::string_view path) noexcept {
+  return path.substr(path.rfind('/') + 1);  // npos + 1 is 0: no slash, all of it
+}
+
+std::string pci_function_of(std::string path) {
+  while (!path.empty() && !topology::parse_pci_address(base_name(path))) {
+    const auto slash = path.rfind('/');
+    path.resize(slash == std::string::npos ? 0 : slash);
+  }
+  return path;
+}
+
+std::string card_path_of(const std::string& function) {
+  if (function.empty()) return {};
+  const std::string physical = real_path(function + "/physfn");
+  const std::string& own = physical.empty() ? function : physical;
+  std::string first = own;
+  first.back() = '0';
+  return real_path(first).empty() ? own : first;
 }
 
 }  // namespace beeline

@@ -7,8 +7,8 @@
 
 #include "plugin/device/device_scan.h"
 #include "plugin/device/memlock.h"
-#include "plugin/device/pci_path.h"
 #include "plugin/device/port_facts.h"
+#include "plugin/device/sysfs.h"
 #include "tests/support/catch.h"
 
 namespace beeline {

@@ -9,7 +9,6 @@
 #include <string>
 
 #include "plugin/device/netdev.h"
-#include "plugin/device/pci_path.h"
 #include "plugin/device/sysfs.h"
 #include "tests/support/catch.h"
 
