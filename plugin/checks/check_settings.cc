@@ -7,7 +7,6 @@
 #include "plugin/checks/all_checks.h"
 #include "plugin/checks/words.h"
 #include "plugin/config/config.h"
-#include "plugin/config/long_timeout.h"
 #include "plugin/device/hca_filter.h"
 
 namespace beeline::checks {

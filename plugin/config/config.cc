@@ -2,7 +2,6 @@
 #include "plugin/config/config.h"
 
 #include <algorithm>
-#include <optional>
 #include <utility>
 
 #include "plugin/config/nccl_variables.h"
@@ -10,6 +9,9 @@
 
 namespace beeline {
 namespace {
+
+// From this value on, a device takes 34 s or more to report a dead path.
+constexpr int kLongTimeout = 20;
 
 struct Setting {
   std::string variable;
@@ -113,6 +115,17 @@ LoadedConfig load_config(const Environ& environ) {
     loaded.findings.push_back(std::move(finding));
   }
   return loaded;
+}
+
+std::optional<LongTimeout> long_timeout(const Config& config, const Environ& environ) {
+  if (!config.recovery || config.timeout < kLongTimeout) return std::nullopt;
+  // By the formula of docs/faults.md.
+  const std::int64_t least_ns = (std::int64_t{4096} << config.timeout) * (config.retry_cnt + 1);
+  if (config.stall_timeout_ns != 0 && config.stall_timeout_ns <= least_ns) return std::nullopt;
+  for (const char* const variable : {"BEELINE_TIMEOUT", "NCCL_IB_TIMEOUT"}) {
+    if (environ.get(variable)) return LongTimeout{.variable = variable, .least_ns = least_ns};
+  }
+  return std::nullopt;
 }
 
 std::vector<ParamText> param_texts() {

@@ -5,6 +5,8 @@
 // has its default.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,6 +37,14 @@ struct LoadedConfig {
 };
 // Reads the environment. Never fails: a value that is refused leaves the default.
 LoadedConfig load_config(const Environ& environ);
+
+// A timeout with which a device reports a dead path late.
+struct LongTimeout {
+  std::string variable;       // that sets it: "NCCL_IB_TIMEOUT"
+  std::int64_t least_ns = 0;  // until the device reports; it may take up to four times as long
+};
+// Empty if the timeout is not long, or if nothing waits for it.
+std::optional<LongTimeout> long_timeout(const Config& config, const Environ& environ);
 
 // A row of the table as text, for the documentation.
 struct ParamText {

@@ -10,7 +10,6 @@
 #include "common/base/clock.h"
 #include "common/base/fd.h"
 #include "common/base/result.h"
-#include "plugin/config/long_timeout.h"
 #include "plugin/device/gid_choice.h"
 #include "plugin/wire/limits.h"
 
