@@ -7,7 +7,7 @@
 
 #include "plugin/connect/cm/cm_text.h"
 #include "plugin/connect/path/wire_conversion.h"
-#include "plugin/connect/socket/fd_limit.h"
+#include "plugin/connect/socket/socket.h"
 #include "tests/support/catch.h"
 
 using namespace beeline;

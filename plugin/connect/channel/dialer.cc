@@ -6,7 +6,6 @@
 
 #include "common/base/clock.h"
 #include "plugin/connect/socket/address.h"
-#include "plugin/connect/socket/fd_limit.h"
 #include "plugin/connect/socket/socket.h"
 
 namespace beeline {

@@ -9,7 +9,6 @@
 
 #include "common/base/clock.h"
 #include "common/base/log.h"
-#include "plugin/connect/socket/fd_limit.h"
 #include "plugin/connect/socket/fork_guard.h"
 #include "plugin/connect/socket/socket.h"
 

@@ -19,7 +19,6 @@
 
 #include "common/check/assert.h"
 #include "plugin/connect/comm/comm_link.h"
-#include "plugin/connect/socket/message_sink.h"
 #include "plugin/wire/message.h"
 
 namespace beeline {

@@ -10,7 +10,6 @@
 #include "common/base/clock.h"
 #include "common/check/assert.h"
 #include "plugin/connect/socket/address.h"
-#include "plugin/connect/socket/fd_limit.h"
 #include "plugin/connect/socket/socket.h"
 
 namespace beeline {

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "plugin/connect/comm/link.h"
-#include "plugin/connect/socket/message_sink.h"
+#include "plugin/connect/socket/outbox.h"
 #include "plugin/wire/message.h"
 
 namespace beeline {

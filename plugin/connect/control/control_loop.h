@@ -15,7 +15,6 @@
 #include "plugin/connect/handshake/acceptor.h"
 #include "plugin/connect/handshake/comm_service.h"
 #include "plugin/connect/handshake/connector.h"
-#include "plugin/connect/handshake/control_context.h"
 
 namespace beeline {
 

@@ -3,19 +3,20 @@
 // The part that runs on NCCL's threads: it leaves orders in the mailbox and picks up results.
 #include "plugin/connect/control/control_plane.h"
 
+#include <pthread.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <exception>
 #include <mutex>
+#include <system_error>
 #include <thread>
 
-#include "common/base/clock.h"
+#include "common/base/blocked_signals.h"
 #include "common/base/log.h"
 #include "plugin/connect/control/control_loop.h"
-#include "plugin/connect/control/control_thread.h"
+#include "plugin/connect/control/near_cpus.h"
 #include "plugin/connect/socket/address.h"
-#include "plugin/connect/socket/fd_limit.h"
 #include "plugin/connect/socket/interface.h"
 #include "plugin/connect/socket/lock_without_sleeping.h"
 #include "plugin/connect/socket/socket.h"
@@ -54,6 +55,40 @@ const Error& explain_no_thread(const Error& error) {
                : fd_advice(error);
   BL_WARN_LIMITED(3, "no connection can be made: %s%s", describe(error).c_str(), advice.c_str());
   return error;
+}
+
+// An exception that leaves a thread ends the application.
+void run_without_throwing(ControlLoop& loop) noexcept {
+  try {
+    loop.run();
+  } catch (const std::exception& error) {
+    BL_WARN("the control thread ends, and with it all connections: %s", error.what());
+    loop.give_up();
+  }
+}
+
+// The thread has a name, blocks all signals, which are for the application's own threads, and runs
+// on the processors of the list as far as it may (near_cpus.h). `before` is the previous control
+// thread, if any: the new thread joins it, so that the caller does not wait.
+Result<std::thread> start_control_thread(std::unique_ptr<ControlLoop> loop, std::thread before,
+                                         const std::string& near_cpus) {
+  const BlockedSignals blocked;
+  // Shared, so that it survives a failure to start: the destructor of a joinable std::thread ends
+  // the program.
+  const auto last = std::make_shared<std::thread>(std::move(before));
+  try {
+    std::thread thread([running = std::move(loop), last, near_cpus]() mutable {
+      pthread_setname_np(pthread_self(), "beeline-ctl");
+      run_near(near_cpus);
+      if (last->joinable()) last->join();
+      run_without_throwing(*running);
+      running.reset();
+    });
+    return thread;
+  } catch (const std::system_error& error) {
+    if (last->joinable()) last->join();
+    return fail(Errc::kSystem, "start the control thread", error.code().value());
+  }
 }
 
 // The state of one process. A forked child makes its own.

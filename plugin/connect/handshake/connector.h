@@ -10,7 +10,7 @@
 // out others in ACCEPT. A comm fails if no path is left.
 //
 // In kConnecting the queue pairs move to RTS, by the plugin itself or by the connection manager
-// (cm_setup.h). Each state ends when the peer has been silent for too long (handshake_timeout.h).
+// (cm_setup.h). Each state ends when the peer has been silent for too long (HandshakeTimeout).
 // Threads: the control thread.
 #pragma once
 

@@ -16,11 +16,29 @@
 #include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/check/assert.h"
-#include "plugin/connect/handshake/control_context.h"
+#include "plugin/connect/channel/channels.h"
+#include "plugin/connect/channel/identity.h"
+#include "plugin/connect/cm/cm_hub.h"
+#include "plugin/connect/comm/control_mailbox.h"
+#include "plugin/connect/handshake/control_options.h"
 #include "plugin/connect/handshake/path_remaker.h"
 #include "plugin/connect/handshake/pending_comm.h"
+#include "plugin/connect/path/port_watch.h"
+#include "plugin/connect/socket/poller.h"
 
 namespace beeline {
+
+// The objects that the parts of the control thread share. Each outlives the parts that use it.
+struct ControlContext {
+  const ControlOptions* options = nullptr;
+  const ProcessName* self = nullptr;
+  std::shared_ptr<ControlMailbox> mailbox;
+  Poller* poller = nullptr;
+  PortWatch* ports = nullptr;
+  Channels* channels = nullptr;
+  CmHub* cm = nullptr;
+  PathRemaker* remaker = nullptr;
+};
 
 // `Pending` is derived from PendingComm.
 template <class Pending>

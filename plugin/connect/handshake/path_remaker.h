@@ -19,8 +19,8 @@
 #include "plugin/connect/comm/connection.h"
 #include "plugin/connect/handshake/control_options.h"
 #include "plugin/connect/path/path_setup.h"
-#include "plugin/connect/path/port_source.h"
-#include "plugin/connect/socket/timers.h"
+#include "plugin/connect/path/port_watch.h"
+#include "plugin/connect/socket/poller.h"
 
 namespace beeline {
 

@@ -9,7 +9,6 @@
 
 #include <map>
 
-#include "plugin/connect/path/port_source.h"
 #include "plugin/connect/path/reopen_delays.h"
 #include "plugin/connect/socket/poller.h"
 #include "plugin/device/device_table.h"
@@ -27,6 +26,16 @@ class PortEvents {
 
  protected:
   ~PortEvents() = default;
+};
+
+// Where the control thread gets the facts of a port.
+class PortSource {
+ public:
+  // Fails once the device is gone. The result is valid until the control thread's next event.
+  virtual Result<const PortFacts*> facts(const Device& device) = 0;
+
+ protected:
+  ~PortSource() = default;
 };
 
 class PortWatch final : public PortSource {

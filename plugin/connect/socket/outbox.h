@@ -9,11 +9,20 @@
 #include <span>
 
 #include "common/base/fd.h"
-#include "plugin/connect/socket/message_sink.h"
 #include "plugin/connect/socket/poller.h"
 #include "plugin/wire/message_bytes.h"
 
 namespace beeline {
+
+// Where the messages to a peer go: in the plugin, to the socket of its control channel.
+class MessageSink {
+ public:
+  // Any thread may call it. It does not wait. The message may be lost.
+  virtual void send(const wire::Bytes& frame) noexcept = 0;
+
+ protected:
+  ~MessageSink() = default;
+};
 
 // Threads: any thread may call send(). All other functions are for the control thread.
 // Lifecycle: a comm may keep it after close(). Messages are then dropped, unless reopen() has given

@@ -15,9 +15,19 @@
 
 #include "common/base/fd.h"
 #include "common/base/result.h"
-#include "plugin/connect/socket/timers.h"
 
 namespace beeline {
+
+// Calls that the control thread makes later. In the plugin, its poller keeps the timers.
+class Timers {
+ public:
+  // Makes this call once, at this time or later. A timer cannot be canceled: the call has to check
+  // whether there is still something to do.
+  virtual void at(std::int64_t when_ns, std::function<void()> call) = 0;
+
+ protected:
+  ~Timers() = default;
+};
 
 class Poller final : public Timers {
  public:

@@ -3,6 +3,7 @@
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include "plugin/connect/socket/address.h"
@@ -106,6 +107,17 @@ Result<std::size_t> send_some(int fd, wire::ByteView bytes) {
   if (sent >= 0) return static_cast<std::size_t>(sent);
   if (errno == EAGAIN || errno == EINTR) return std::size_t{0};
   return fail_errno("send");
+}
+
+std::string fd_advice(const Error& error) {
+  if (error.sys_errno == ENFILE) {
+    return "; this host has as many files open as it may: raise the limit with sysctl fs.file-max";
+  }
+  rlimit limit{};
+  if (error.sys_errno != EMFILE || getrlimit(RLIMIT_NOFILE, &limit) != 0) return {};
+  return "; this process may have " + std::to_string(limit.rlim_cur) +
+         " files open: raise the limit with ulimit -n, up to " + std::to_string(limit.rlim_max) +
+         ", or LimitNOFILE= of its service";
 }
 
 }  // namespace beeline

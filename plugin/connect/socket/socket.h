@@ -37,4 +37,9 @@ Result<std::size_t> receive_some(int fd, std::span<std::byte> buffer);
 // Returns how many bytes the kernel has taken, 0 if it takes none at the moment.
 Result<std::size_t> send_some(int fd, wire::ByteView bytes);
 
+// Advice for when file descriptors run out. The plugin needs only one for each pair of processes,
+// but the application may have used up all others: a clause to follow "Too many open files", which
+// names the limit and how to raise it. Empty unless the error is about descriptors.
+std::string fd_advice(const Error& error);
+
 }  // namespace beeline
