@@ -231,7 +231,7 @@ void Runtime::start_services() {
   control.near_cpus = check_placement();
   control.cm_library = &*cm_library_;
   control.slots = this;
-  control_ = make_control_plane(std::move(control), *table_);
+  control_ = std::make_unique<ControlPlane>(std::move(control), *table_);
   register_membarrier();
 }
 

@@ -60,7 +60,7 @@ TEST_CASE("cm: the deadline ends the wait for the first message, and for the ans
   const bool is_listener = GENERATE(true, false);
   ControlOptions hasty = cm_options(true, &rig.library);
   hasty.connect_timeout = std::chrono::milliseconds(200);
-  (is_listener ? rig.a : rig.b) = make_control_plane(hasty, *rig.table);
+  (is_listener ? rig.a : rig.b) = std::make_unique<ControlPlane>(hasty, *rig.table);
   CmVerbs::hold_completions();
   const LogCapture log;
   rig.fail_to_join();

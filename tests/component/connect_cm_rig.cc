@@ -110,16 +110,16 @@ CmRig::CmRig(bool listener_wishes, bool connector_wishes)
     : table(scan_with(verbs, fabric)),
       here(on_loopback(*table, "softnic0")),
       there(on_loopback(*table, "softnic1")),
-      a(make_control_plane(cm_options(listener_wishes, &library), *table)),
-      b(make_control_plane(cm_options(connector_wishes, &library), *table)) {
+      a(std::make_unique<ControlPlane>(cm_options(listener_wishes, &library), *table)),
+      b(std::make_unique<ControlPlane>(cm_options(connector_wishes, &library), *table)) {
   CmVerbs::watch(here, there);
 }
 
 void CmRig::set_qps_per_rail(int count) {
   ControlOptions options = cm_options(true, &library);
   options.qp.qps_per_rail = count;
-  a = make_control_plane(options, *table);
-  b = make_control_plane(options, *table);
+  a = std::make_unique<ControlPlane>(options, *table);
+  b = std::make_unique<ControlPlane>(options, *table);
 }
 
 void CmRig::play_iwarp() {

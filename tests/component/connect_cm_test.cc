@@ -58,7 +58,7 @@ TEST_CASE("cm: librdmacm is not used if neither end asks for it", "[component][c
 TEST_CASE("cm: it is not used if the accepting side does not have it", "[component][connect]") {
   CmRig rig(false, true);
   verbs::CmLibrary none("/nonesuch/librdmacm.so");
-  rig.a = make_control_plane(cm_options(false, &none), *rig.table);
+  rig.a = std::make_unique<ControlPlane>(cm_options(false, &none), *rig.table);
   const LogCapture log;
   const CommPair ends = rig.join();
   CHECK_FALSE(ends.sender->paths[0].queues.cm);
@@ -72,7 +72,8 @@ TEST_CASE("cm: an end that asks for it without having it says what to install",
   verbs::CmLibrary none("/nonesuch/librdmacm.so");
   const LogCapture log;
   const bool is_listener = GENERATE(true, false);
-  (is_listener ? rig.a : rig.b) = make_control_plane(cm_options(true, &none), *rig.table);
+  (is_listener ? rig.a : rig.b) =
+      std::make_unique<ControlPlane>(cm_options(true, &none), *rig.table);
   rig.fail_to_join();
   INFO(log.all_text());
   CHECK(log.has("no usable librdmacm: /nonesuch/librdmacm.so"));
@@ -161,7 +162,7 @@ TEST_CASE("cm: the deadline ends a call, and the log says which step it waited f
   CmRig rig;
   ControlOptions hasty = cm_options(true, &rig.library);
   hasty.connect_timeout = std::chrono::milliseconds(200);
-  rig.b = make_control_plane(hasty, *rig.table);
+  rig.b = std::make_unique<ControlPlane>(hasty, *rig.table);
   // An event that everybody ignores, so that no answer arrives.
   rig.fake.fail_next(RDMA_CM_EVENT_ADDR_RESOLVED, RDMA_CM_EVENT_TIMEWAIT_EXIT, 0);
   const LogCapture log;

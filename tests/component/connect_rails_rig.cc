@@ -107,8 +107,8 @@ RailsRig::RailsRig(const softnic::FabricSpec& spec)
 }
 
 void RailsRig::set_qps_per_rail(int listening, int connecting) {
-  a = make_control_plane(options_with(listening), *table);
-  b = make_control_plane(options_with(connecting), *table);
+  a = std::make_unique<ControlPlane>(options_with(listening), *table);
+  b = std::make_unique<ControlPlane>(options_with(connecting), *table);
 }
 
 CommPair RailsRig::join(std::size_t listening, std::size_t connecting) {

@@ -35,7 +35,8 @@ class Party {
  public:
   explicit Party(const DeviceTable& table, ControlOptions options = control_options(),
                  PortEvents* port_events = nullptr)
-      : table_(&table), plane_(make_control_plane(std::move(options), table, port_events)) {}
+      : table_(&table),
+        plane_(std::make_unique<ControlPlane>(std::move(options), table, port_events)) {}
 
   ControlPlane& plane() { return *plane_; }
   void end() { plane_.reset(); }

@@ -22,6 +22,17 @@
 #include "plugin/connect/socket/socket.h"
 
 namespace beeline {
+
+// The state of one process. A forked child makes its own.
+struct ProcessState {
+  int pid = 0;
+  ProcessName self;
+  std::shared_ptr<ControlMailbox> mailbox;
+  std::mutex mutex;  // guards the members below. The control thread does not use it
+  std::thread thread;
+  wire::SocketAddress listening_address;  // port 0: there is no listening socket yet
+};
+
 namespace {
 
 // NCCL sees only that the handle is bad, so the log says what is wrong with it.
@@ -91,16 +102,6 @@ Result<std::thread> start_control_thread(std::unique_ptr<ControlLoop> loop, std:
   }
 }
 
-// The state of one process. A forked child makes its own.
-struct ProcessState {
-  int pid = 0;
-  ProcessName self;
-  std::shared_ptr<ControlMailbox> mailbox;
-  std::mutex mutex;  // guards the members below. The control thread does not use it
-  std::thread thread;
-  wire::SocketAddress listening_address;  // port 0: there is no listening socket yet
-};
-
 Result<std::unique_ptr<ProcessState>> make_process_state() {
   auto made = std::make_unique<ProcessState>();
   made->pid = ::getpid();
@@ -109,41 +110,9 @@ Result<std::unique_ptr<ProcessState>> make_process_state() {
   return made;
 }
 
-class ControlPlaneImpl final : public ControlPlane {
- public:
-  ControlPlaneImpl(ControlOptions options, const DeviceTable& devices, PortEvents* port_events)
-      : options_(std::move(options)), port_events_(port_events), devices_(&devices) {}
-  ControlPlaneImpl(const ControlPlaneImpl&) = delete;
-  ControlPlaneImpl& operator=(const ControlPlaneImpl&) = delete;
-  ~ControlPlaneImpl() override;
+}  // namespace
 
-  Result<Listener*> listen(RailDevices devices, HandleBytes handle,
-                           const CommSettings& settings) override;
-  Result<std::unique_ptr<Connection>> connect(RailDevices devices, HandleBytes handle,
-                                              const CommSettings& settings) override;
-  Result<std::unique_ptr<Connection>> accept(Listener& listener) override;
-  void close(Listener* listener) noexcept override;
-  void take_back(CommMemory memory) noexcept override;
-  void reclaim(OwnerId owner) noexcept override;
-
- private:
-  // Null if there is none yet, or it is the parent's.
-  ProcessState* own_process() const noexcept;
-  Result<ProcessState*> get_process();
-  Status begin(ProcessState& process, AttemptOrder order, HandleBytes handle);
-  // The caller of these has locked the process state's mutex.
-  Status serve_locked(ProcessState& process);
-  Status start_thread_locked(ProcessState& process);
-  // Logs the cause of a failure.
-  Result<wire::SocketAddress> listen_locked(ProcessState& process);
-
-  const ControlOptions options_;
-  PortEvents* const port_events_;
-  const DeviceTable* const devices_;
-  std::atomic<ProcessState*> process_{nullptr};
-};
-
-ControlPlaneImpl::~ControlPlaneImpl() {
+ControlPlane::~ControlPlane() {
   const std::unique_ptr<ProcessState> process(own_process());  // a child has no thread to join
   if (process == nullptr) return;
   process->mailbox->stop();
@@ -151,14 +120,14 @@ ControlPlaneImpl::~ControlPlaneImpl() {
   process->mailbox->clear();
 }
 
-ProcessState* ControlPlaneImpl::own_process() const noexcept {
+ProcessState* ControlPlane::own_process() const noexcept {
   ProcessState* const process = process_.load(std::memory_order_acquire);
   return process != nullptr && process->pid == ::getpid() ? process : nullptr;
 }
 
 // A child does not use its parent's state: the thread runs in the parent, and the locks may be held
 // for ever. The copy is never freed.
-Result<ProcessState*> ControlPlaneImpl::get_process() {
+Result<ProcessState*> ControlPlane::get_process() {
   ProcessState* before = process_.load(std::memory_order_acquire);
   if (before != nullptr && before->pid == ::getpid()) return before;
   auto made = make_process_state();
@@ -169,7 +138,7 @@ Result<ProcessState*> ControlPlaneImpl::get_process() {
   return made->release();
 }
 
-Status ControlPlaneImpl::serve_locked(ProcessState& process) {
+Status ControlPlane::serve_locked(ProcessState& process) {
   if (process.mailbox->is_served()) return {};
   process.listening_address = {};
   Status started = start_thread_locked(process);
@@ -177,7 +146,7 @@ Status ControlPlaneImpl::serve_locked(ProcessState& process) {
   return started;
 }
 
-Status ControlPlaneImpl::start_thread_locked(ProcessState& process) {
+Status ControlPlane::start_thread_locked(ProcessState& process) {
   auto loop = BL_TRY(ControlLoop::create({.options = &options_,
                                           .port_events = port_events_,
                                           .devices = devices_,
@@ -189,7 +158,7 @@ Status ControlPlaneImpl::start_thread_locked(ProcessState& process) {
   return {};
 }
 
-Result<wire::SocketAddress> ControlPlaneImpl::listen_locked(ProcessState& process) {
+Result<wire::SocketAddress> ControlPlane::listen_locked(ProcessState& process) {
   if (process.listening_address.port != 0) return process.listening_address;
   const Result<std::vector<Interface>> interfaces = list_interfaces();
   if (!interfaces) return fail(explain(interfaces.error()));
@@ -210,8 +179,8 @@ Result<wire::SocketAddress> ControlPlaneImpl::listen_locked(ProcessState& proces
   return process.listening_address;
 }
 
-Result<Listener*> ControlPlaneImpl::listen(RailDevices devices, HandleBytes handle,
-                                           const CommSettings& settings) {
+Result<Listener*> ControlPlane::listen(RailDevices devices, HandleBytes handle,
+                                       const CommSettings& settings) {
   ProcessState& process = *BL_TRY(get_process());
   const Result<wire::Token> token = make_token();
   if (!token) return fail(explain(token.error()));
@@ -236,9 +205,8 @@ Result<Listener*> ControlPlaneImpl::listen(RailDevices devices, HandleBytes hand
   return listener;
 }
 
-Result<std::unique_ptr<Connection>> ControlPlaneImpl::connect(RailDevices devices,
-                                                              HandleBytes handle,
-                                                              const CommSettings& settings) {
+Result<std::unique_ptr<Connection>> ControlPlane::connect(RailDevices devices, HandleBytes handle,
+                                                          const CommSettings& settings) {
   Result<wire::Handle> decoded = wire::decode_handle(handle);
   if (!decoded) {
     explain_handle(handle, decoded.error());
@@ -267,7 +235,7 @@ Result<std::unique_ptr<Connection>> ControlPlaneImpl::connect(RailDevices device
 }
 
 // If another thread has the lock, the next call of connect() tries again.
-Status ControlPlaneImpl::begin(ProcessState& process, AttemptOrder order, HandleBytes handle) {
+Status ControlPlane::begin(ProcessState& process, AttemptOrder order, HandleBytes handle) {
   const std::unique_lock lock(process.mutex, std::try_to_lock);
   if (!lock) return {};
   // While the mailbox has an order, the control thread does not end.
@@ -277,7 +245,7 @@ Status ControlPlaneImpl::begin(ProcessState& process, AttemptOrder order, Handle
   return serve_locked(process);
 }
 
-Result<std::unique_ptr<Connection>> ControlPlaneImpl::accept(Listener& listener) {
+Result<std::unique_ptr<Connection>> ControlPlane::accept(Listener& listener) {
   ProcessState* const process = own_process();
   if (process == nullptr) return fail(Errc::kInvalid, "accept on a listener of the parent process");
   Result<MadeConnection> made = process->mailbox->take_accepted(listener);
@@ -285,7 +253,7 @@ Result<std::unique_ptr<Connection>> ControlPlaneImpl::accept(Listener& listener)
   return made;
 }
 
-void ControlPlaneImpl::close(Listener* listener) noexcept {
+void ControlPlane::close(Listener* listener) noexcept {
   ProcessState* const process = own_process();
   if (listener == nullptr || process == nullptr) return;
   try {
@@ -295,12 +263,12 @@ void ControlPlaneImpl::close(Listener* listener) noexcept {
   }
 }
 
-void ControlPlaneImpl::take_back(CommMemory memory) noexcept {
+void ControlPlane::take_back(CommMemory memory) noexcept {
   ProcessState* const process = own_process();
   if (process != nullptr) process->mailbox->take_back(std::move(memory));
 }
 
-void ControlPlaneImpl::reclaim(OwnerId owner) noexcept {
+void ControlPlane::reclaim(OwnerId owner) noexcept {
   ProcessState* const process = own_process();
   if (process == nullptr) return;
   try {
@@ -308,13 +276,6 @@ void ControlPlaneImpl::reclaim(OwnerId owner) noexcept {
   } catch (const std::exception&) {
     // Out of memory, as above.
   }
-}
-
-}  // namespace
-
-std::unique_ptr<ControlPlane> make_control_plane(ControlOptions options, const DeviceTable& devices,
-                                                 PortEvents* port_events) {
-  return std::make_unique<ControlPlaneImpl>(std::move(options), devices, port_events);
 }
 
 }  // namespace beeline
