@@ -156,6 +156,19 @@ void ControlLoop::on_device_back(const DeviceContext& context) {
 
 // --- Messages ---
 
+// Of an open comm that repairs a path.
+template <class Message>
+Status ControlLoop::on_path_message(Channel& channel, const wire::Frame& frame) {
+  auto message = BL_TRY(wire::decode<Message>(frame.body));
+  const auto link = channel.links().find(message.comm);
+  if (link == nullptr) return {};
+  if (!link->on_message(std::move(message))) {
+    return fail(Errc::kProtocol, "take a message about a path of a comm that repairs none");
+  }
+  service_.serve(link);
+  return {};
+}
+
 Status ControlLoop::on_message(Channel& channel, const wire::Frame& frame) {
   if (frame.type != wire::MessageType::kGoodbye) channel.note_progress(poller_->waited_ns());
   switch (frame.type) {
@@ -179,22 +192,10 @@ Status ControlLoop::on_message(Channel& channel, const wire::Frame& frame) {
       if (!acceptor_.is_making(channel, question.comm)) channel.on_still_open(question);
       return {};
     }
-    case wire::MessageType::kFenced: {
-      const auto message = BL_TRY(wire::decode<wire::Fenced>(frame.body));
-      return on_path_message(channel, message.comm, message);
-    }
-    case wire::MessageType::kOfferPath: {
-      const auto message = BL_TRY(wire::decode<wire::OfferPath>(frame.body));
-      return on_path_message(channel, message.comm, message);
-    }
-    case wire::MessageType::kAnswerPath: {
-      const auto message = BL_TRY(wire::decode<wire::AnswerPath>(frame.body));
-      return on_path_message(channel, message.comm, message);
-    }
-    case wire::MessageType::kPathNote: {
-      const auto message = BL_TRY(wire::decode<wire::PathNote>(frame.body));
-      return on_path_message(channel, message.comm, message);
-    }
+    case wire::MessageType::kFenced: return on_path_message<wire::Fenced>(channel, frame);
+    case wire::MessageType::kOfferPath: return on_path_message<wire::OfferPath>(channel, frame);
+    case wire::MessageType::kAnswerPath: return on_path_message<wire::AnswerPath>(channel, frame);
+    case wire::MessageType::kPathNote: return on_path_message<wire::PathNote>(channel, frame);
     case wire::MessageType::kHello:
     case wire::MessageType::kHelloAck:
     case wire::MessageType::kResume:
@@ -210,18 +211,6 @@ void ControlLoop::on_reject(Channel& channel, const wire::Reject& reject) {
   if (link != nullptr) link->die("it says: " + reject.text);
   if (reject.code == wire::RejectCode::kAbandoned) return channel.links().on_given_up(reject.comm);
   channel.links().answer_for(reject.comm, channel.outbox());
-}
-
-// --- Open comms that repair a path ---
-
-Status ControlLoop::on_path_message(Channel& channel, std::uint32_t comm, PathMessage message) {
-  const auto link = channel.links().find(comm);
-  if (link == nullptr) return {};
-  if (!link->on_message(std::move(message))) {
-    return fail(Errc::kProtocol, "take a message about a path of a comm that repairs none");
-  }
-  service_.serve(link);
-  return {};
 }
 
 // --- Channels ---

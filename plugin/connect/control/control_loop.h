@@ -73,7 +73,8 @@ class ControlLoop final : ChannelEvents, PortEvents {
   bool has_handshake_on(const Channel& channel) const override;
 
   void on_reject(Channel& channel, const wire::Reject& reject);
-  Status on_path_message(Channel& channel, std::uint32_t comm, PathMessage message);
+  template <class Message>
+  Status on_path_message(Channel& channel, const wire::Frame& frame);
   void begin_waiting(const wire::ProcessId& process);
   // Where peers can dial this process. Opens a listening socket if there is none yet.
   Outcome<std::vector<wire::SocketAddress>> listening_addresses();
