@@ -23,7 +23,7 @@
 
 namespace beeline {
 
-class Channels final : RedialEvents {
+class Channels {
  public:
   struct Timeouts {
     std::chrono::milliseconds first_message{};  // how long a fresh channel is worth keeping
@@ -84,6 +84,18 @@ class Channels final : RedialEvents {
   // Closes all channels at once, without telling the peers.
   void abort_all() noexcept;
 
+  // --- For the redialer ---
+  // The peer has accepted RESUME. It says that its own attempts up to this one are void.
+  void on_redialed(std::uint64_t channel, NewStream stream, std::uint32_t attempt);
+  // Nothing listens any more: the peer's process is dead.
+  void on_peer_dead(std::uint64_t channel, const std::string& why);
+  // The peer does not have the channel any more, or something else answers in its place.
+  void on_refused(std::uint64_t channel, const std::string& why);
+  // The peer has asked to wait.
+  void on_peer_alive(std::uint64_t channel);
+  // No address has answered. The next try follows, unless the call cancels the redial.
+  void on_no_answer(std::uint64_t channel, const std::string& last_error);
+
  private:
   using All = std::map<std::uint64_t, std::unique_ptr<Channel>>;
   struct Loss {
@@ -112,11 +124,6 @@ class Channels final : RedialEvents {
   Channel* find_by_token(const wire::ProcessId& process, const wire::Token& token) const;
   void log_absence(std::uint64_t channel, const std::string& why);
   void log_loss(Channel& channel, Loss& loss);
-  void on_redialed(std::uint64_t channel, NewStream stream, std::uint32_t attempt) override;
-  void on_peer_dead(std::uint64_t channel, const std::string& why) override;
-  void on_refused(std::uint64_t channel, const std::string& why) override;
-  void on_peer_alive(std::uint64_t channel) override;
-  void on_no_answer(std::uint64_t channel, const std::string& last_error) override;
 
   // TCP_USER_TIMEOUT. Where the channel can be resumed, a silent connection is soon replaced.
   std::chrono::milliseconds stream_timeout(bool can_resume) const;

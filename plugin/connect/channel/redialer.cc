@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plugin/connect/channel/redialer.h"
+#include "plugin/connect/channel/channels.h"
 
 #include <algorithm>
 #include <array>
@@ -169,14 +169,14 @@ void Redialer::on_ack(Redial& redial, Try& one, const wire::ResumeAck& ack) {
   NewStream stream{.fd = std::move(one.fd), .input = std::move(one.input)};
   const std::uint64_t id = channel.id();
   cancel(id);
-  events_->on_redialed(id, std::move(stream), ack.attempt);
+  channels_->on_redialed(id, std::move(stream), ack.attempt);
 }
 
 void Redialer::give_up(Redial& redial, const Try& one, const std::string& why) {
   const std::string text = beeline::text(one.address) + ": " + why;
   const std::uint64_t id = redial.channel->id();
   cancel(id);
-  events_->on_refused(id, text);
+  channels_->on_refused(id, text);
 }
 
 void Redialer::fail_try(Redial& redial, Try& one, const std::string& why) {
@@ -204,7 +204,7 @@ void Redialer::end_round_if_over(std::uint64_t channel) {
   if (redial.is_refused && !redial.has_connected) {
     const std::string why = redial.last_error;
     cancel(channel);
-    return events_->on_peer_dead(channel, why);
+    return channels_->on_peer_dead(channel, why);
   }
   redial.pause_ns = std::clamp(2 * redial.pause_ns, kFirstRedialPauseNs, kLongestRedialPauseNs);
   const std::uint64_t round = redial.round;
@@ -212,9 +212,9 @@ void Redialer::end_round_if_over(std::uint64_t channel) {
     const auto again = redials_.find(channel);
     if (again != redials_.end() && again->second.round == round) begin_round(channel);
   });
-  if (redial.has_answered) return events_->on_peer_alive(channel);
+  if (redial.has_answered) return channels_->on_peer_alive(channel);
   const std::string last_error = redial.last_error;
-  events_->on_no_answer(channel, last_error);
+  channels_->on_no_answer(channel, last_error);
 }
 
 }  // namespace beeline

@@ -16,27 +16,12 @@
 
 namespace beeline {
 
-class RedialEvents {
- public:
-  // The peer has accepted RESUME. It says that its own attempts up to this one are void.
-  virtual void on_redialed(std::uint64_t channel, NewStream stream, std::uint32_t attempt) = 0;
-  // Nothing listens any more: the peer's process is dead.
-  virtual void on_peer_dead(std::uint64_t channel, const std::string& why) = 0;
-  // The peer does not have the channel any more, or something else answers in its place.
-  virtual void on_refused(std::uint64_t channel, const std::string& why) = 0;
-  // The peer has asked to wait.
-  virtual void on_peer_alive(std::uint64_t channel) = 0;
-  // No address has answered. The next try follows, unless the call cancels the redial.
-  virtual void on_no_answer(std::uint64_t channel, const std::string& last_error) = 0;
-
- protected:
-  ~RedialEvents() = default;
-};
+class Channels;
 
 class Redialer {
  public:
-  Redialer(Poller& poller, const ProcessName& self, RedialEvents& events)
-      : poller_(&poller), self_(&self), events_(&events) {}
+  Redialer(Poller& poller, const ProcessName& self, Channels& channels)
+      : poller_(&poller), self_(&self), channels_(&channels) {}
   Redialer(const Redialer&) = delete;
   Redialer& operator=(const Redialer&) = delete;
   ~Redialer();
@@ -85,7 +70,7 @@ class Redialer {
 
   Poller* poller_;
   const ProcessName* self_;
-  RedialEvents* events_;
+  Channels* channels_;
   std::uint64_t last_round_ = 0;
   Redials redials_;
 };
