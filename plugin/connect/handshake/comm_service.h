@@ -16,10 +16,10 @@
 
 namespace beeline {
 
-class CommService final : RemakeEvents {
+class CommService {
  public:
   explicit CommService(const RemakeContext& context)
-      : timers_(context.timers), remaker_(context, *this) {}
+      : timers_(context.timers), remaker_(context, [this](const auto& link) { serve(link); }) {}
 
   PathRemaker& remaker() noexcept { return remaker_; }
 
@@ -35,8 +35,6 @@ class CommService final : RemakeEvents {
   static bool is_about_paths(verbs::EventKind kind) noexcept;
 
  private:
-  void on_mail(const std::shared_ptr<CommLink>& link) override { serve(link); }
-
   Timers* timers_;
   std::deque<LinkOrder> orders_;  // about paths
   PathRemaker remaker_;

@@ -255,7 +255,7 @@ void PathRemaker::advance_later(const Key& key, std::int64_t when_ns) {
 
 void PathRemaker::deliver(const std::shared_ptr<CommLink>& link, PathMail result) {
   link->on_result(std::move(result));
-  events_->on_mail(link);
+  on_mail_(link);
 }
 
 void PathRemaker::refuse(const std::shared_ptr<CommLink>& link, std::uint8_t path,

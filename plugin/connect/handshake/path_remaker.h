@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -24,15 +25,6 @@
 
 namespace beeline {
 
-class RemakeEvents {
- public:
-  // There is a result for this comm.
-  virtual void on_mail(const std::shared_ptr<CommLink>& link) = 0;
-
- protected:
-  ~RemakeEvents() = default;
-};
-
 // The objects that it shares with other parts of the control thread. Each outlives it.
 struct RemakeContext {
   const ControlOptions* options = nullptr;
@@ -42,8 +34,10 @@ struct RemakeContext {
 
 class PathRemaker {
  public:
-  PathRemaker(const RemakeContext& context, RemakeEvents& events)
-      : context_(context), events_(&events) {}
+  // `on_mail` is called when there is a result for a comm.
+  using OnMail = std::function<void(const std::shared_ptr<CommLink>&)>;
+  PathRemaker(const RemakeContext& context, OnMail on_mail)
+      : context_(context), on_mail_(std::move(on_mail)) {}
   PathRemaker(const PathRemaker&) = delete;
   PathRemaker& operator=(const PathRemaker&) = delete;
 
@@ -104,7 +98,7 @@ class PathRemaker {
               const Device* device, const Problem& why);
 
   RemakeContext context_;
-  RemakeEvents* events_;
+  OnMail on_mail_;
   std::uint64_t last_number_ = 0;
   std::map<std::uint32_t, Recipe> recipes_;  // by comm
   std::map<Key, Work> works_;
