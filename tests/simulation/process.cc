@@ -283,7 +283,11 @@ bool Process::has_completions() const noexcept {
 
 std::vector<std::shared_ptr<CommLink>> Process::links_on(const DeviceContext& context) {
   std::vector<std::shared_ptr<CommLink>> found;
-  for (Channel* const channel : channels_) channel->end_of(*this).links.find_on(context, found);
+  for (Channel* const channel : channels_) {
+    for (auto& link : channel->end_of(*this).links.all()) {
+      if (link->is_on(context)) found.push_back(std::move(link));
+    }
+  }
   return found;
 }
 

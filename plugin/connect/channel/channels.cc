@@ -142,14 +142,15 @@ void Channels::lose_device(const DeviceContext& device) {
 }
 
 std::vector<std::shared_ptr<CommLink>> Channels::links_on(const DeviceContext& device) const {
-  std::vector<std::shared_ptr<CommLink>> found;
-  for (const auto& [id, channel] : channels_) channel->links().find_on(device, found);
+  std::vector<std::shared_ptr<CommLink>> found = links();
+  std::erase_if(found, [&](const auto& link) { return !link->is_on(device); });
   return found;
 }
 
-std::vector<std::shared_ptr<Link>> Channels::links() const {
-  std::vector<std::shared_ptr<Link>> found;
-  for (const auto& [id, channel] : channels_) channel->links().find_all(found);
+std::vector<std::shared_ptr<CommLink>> Channels::links() const {
+  std::vector<std::shared_ptr<CommLink>> found;
+  for (const auto& [id, channel] : channels_)
+    std::ranges::move(channel->links().all(), std::back_inserter(found));
   return found;
 }
 

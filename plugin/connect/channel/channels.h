@@ -77,7 +77,7 @@ class Channels {
   void lose_device(const DeviceContext& device);
   std::vector<std::shared_ptr<CommLink>> links_on(const DeviceContext& device) const;
   // The links of all comms that are not closed.
-  std::vector<std::shared_ptr<Link>> links() const;
+  std::vector<std::shared_ptr<CommLink>> links() const;
 
   // Closes all channels in good order: each ends when its peer agrees, or after a timeout.
   void close_all();

@@ -23,46 +23,30 @@ bool LinkTable::needs_channel() const noexcept {
   });
 }
 
+std::vector<std::shared_ptr<CommLink>> LinkTable::all() const {
+  std::vector<std::shared_ptr<CommLink>> links;
+  for (const auto& [ours, entry] : entries_) {
+    if (std::shared_ptr<CommLink> link = entry.link.lock()) links.push_back(std::move(link));
+  }
+  return links;
+}
+
 std::size_t LinkTable::kill(const std::string& cause) {
   std::size_t killed = 0;
-  for (const auto& [ours, entry] : entries_) {
-    const std::shared_ptr<CommLink> link = entry.link.lock();
-    if (link != nullptr && link->die(cause)) ++killed;
-  }
+  for (const auto& link : all()) killed += link->die(cause) ? 1 : 0;
   return killed;
 }
 
 void LinkTable::lose_device(const DeviceContext& device) {
-  for (const auto& [ours, entry] : entries_) {
-    const std::shared_ptr<CommLink> link = entry.link.lock();
-    if (link == nullptr) continue;
+  for (const auto& link : all()) {
     // It may have been the last one that could stand in.
     if (link->is_on(device) || link->exchanges_reports()) link->lose_device(device);
   }
 }
 
-void LinkTable::find_on(const DeviceContext& device,
-                        std::vector<std::shared_ptr<CommLink>>& found) const {
-  for (const auto& [ours, entry] : entries_) {
-    std::shared_ptr<CommLink> link = entry.link.lock();
-    if (link != nullptr && link->is_on(device)) found.push_back(std::move(link));
-  }
-}
-
-void LinkTable::find_all(std::vector<std::shared_ptr<Link>>& found) const {
-  for (const auto& [ours, entry] : entries_) {
-    std::shared_ptr<CommLink> link = entry.link.lock();
-    if (link != nullptr) found.push_back(std::move(link));
-  }
-}
-
 std::uint64_t LinkTable::progress() const {
-  std::vector<std::shared_ptr<Link>> all;
-  find_all(all);
   std::uint64_t sum = 0;
-  for (const auto& link : all) {
-    if (!link->has_ended()) sum += link->progress();
-  }
+  for (const auto& link : all()) sum += link->has_ended() ? 0 : link->progress();
   return sum;
 }
 

@@ -40,13 +40,11 @@ class LinkTable {
   // this end has, and the peer may not know.
   bool needs_channel() const noexcept;
 
+  // The links of all comms that are not closed.
+  std::vector<std::shared_ptr<CommLink>> all() const;
   // Returns how many links were open until now.
   std::size_t kill(const std::string& cause);
   void lose_device(const DeviceContext& device);
-  // Adds those of comms that use the device to `found`.
-  void find_on(const DeviceContext& device, std::vector<std::shared_ptr<CommLink>>& found) const;
-  // Adds the links of all comms that are not closed to `found`.
-  void find_all(std::vector<std::shared_ptr<Link>>& found) const;
   // The sum of Link::progress() of those that are open.
   std::uint64_t progress() const;
 

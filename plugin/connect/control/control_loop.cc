@@ -96,7 +96,8 @@ void ControlLoop::schedule_expiry() {
 
 void ControlLoop::schedule_wait_log() {
   poller_->at(now_ns() + wait_log_.period_ns(), [this] {
-    wait_log_.look(channels_.links(), now_ns());
+    const auto links = channels_.links();
+    wait_log_.look({links.begin(), links.end()}, now_ns());
     connector_.look_at_calls(now_ns());
     listener_slots_.look(*setup_.mailbox, now_ns());
     schedule_wait_log();
