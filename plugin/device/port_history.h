@@ -5,7 +5,9 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 
 #include "plugin/verbs/async_event.h"
@@ -14,28 +16,26 @@ namespace beeline {
 
 class PortHistory {
  public:
-  void record(verbs::EventKind kind, std::int64_t now_ns) noexcept;
+  void record(verbs::EventKind kind, std::int64_t now_ns) noexcept {
+    times_[static_cast<std::size_t>(kind)].store(now_ns, std::memory_order_relaxed);
+  }
 
   // The time of the last event, by the monotonic clock; 0: none.
-  std::int64_t went_down_ns() const noexcept { return load(went_down_ns_); }
-  std::int64_t came_up_ns() const noexcept { return load(came_up_ns_); }
-  std::int64_t gids_changed_ns() const noexcept { return load(gids_changed_ns_); }
-  std::int64_t pkeys_changed_ns() const noexcept { return load(pkeys_changed_ns_); }
-  // The last event, of any kind; 0: none.
+  std::int64_t went_down_ns() const noexcept { return last(verbs::EventKind::kPortError); }
+  std::int64_t came_up_ns() const noexcept { return last(verbs::EventKind::kPortActive); }
+  std::int64_t gids_changed_ns() const noexcept { return last(verbs::EventKind::kGidChange); }
+  std::int64_t pkeys_changed_ns() const noexcept { return last(verbs::EventKind::kPkeyChange); }
+  // The last of these events; 0: none.
   std::int64_t newest_ns() const noexcept {
     return std::max({went_down_ns(), came_up_ns(), gids_changed_ns(), pkeys_changed_ns()});
   }
 
  private:
-  using Time = std::atomic<std::int64_t>;
-  static std::int64_t load(const Time& time) noexcept {
-    return time.load(std::memory_order_relaxed);
+  std::int64_t last(verbs::EventKind kind) const noexcept {
+    return times_[static_cast<std::size_t>(kind)].load(std::memory_order_relaxed);
   }
 
-  Time went_down_ns_{0};
-  Time came_up_ns_{0};
-  Time gids_changed_ns_{0};
-  Time pkeys_changed_ns_{0};
+  std::array<std::atomic<std::int64_t>, verbs::kEventKinds> times_{};
 };
 
 }  // namespace beeline

@@ -25,6 +25,7 @@ enum class EventKind : std::uint8_t {
   kQpFatal,      // the QP is in ERROR
   kOther,        // not a fault: communication established, path migrated ...
 };
+inline constexpr std::size_t kEventKinds = static_cast<std::size_t>(EventKind::kOther) + 1;
 
 struct AsyncEvent {
   EventKind kind = EventKind::kOther;
