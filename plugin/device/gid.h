@@ -12,20 +12,11 @@ namespace beeline {
 
 using wire::AddressFamily;
 using wire::Gid;
+using wire::GidEntry;
+using wire::GidRange;
 using wire::GidType;
 
 const char* to_string(GidType type) noexcept;  // "IB", "RoCE v1", "RoCE v2"
-
-// One valid entry of a port's GID table. Tables are sparse, so `index` is not the position in a
-// list.
-struct GidEntry {
-  std::uint16_t index = 0;
-  GidType type = GidType::kIb;
-  Gid gid = {};
-  std::string ndev = {};  // its network interface; empty if not known
-
-  bool operator==(const GidEntry&) const = default;
-};
 
 bool is_zero(const Gid& gid) noexcept;
 bool is_ipv4_mapped(const Gid& gid) noexcept;          // ::ffff:a.b.c.d
@@ -36,6 +27,9 @@ std::uint64_t subnet_prefix(const Gid& gid) noexcept;  // the upper half, host o
 std::uint16_t flid_of(const Gid& gid) noexcept;
 // The number of leading bits that are equal, 0 to 128.
 int common_prefix(const Gid& a, const Gid& b) noexcept;
+inline bool is_in(const GidRange& range, const Gid& gid) noexcept {
+  return common_prefix(range.base, gid) >= range.prefix;
+}
 // "10.0.1.2" if it is IPv4-mapped, otherwise "fe80::1:2".
 std::string to_string(const Gid& gid);
 

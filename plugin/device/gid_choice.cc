@@ -26,7 +26,7 @@ bool is_candidate(const GidSide& side, const GidEntry& entry) noexcept {
   const GidPolicy& policy = side.policy;
   if (policy.fixed_index >= 0) return entry.index == policy.fixed_index;
   if (is_zero(entry.gid) || !is_asked_version(entry.type, policy.roce_version)) return false;
-  return !policy.range || policy.range->contains(entry.gid);
+  return !policy.range || is_in(*policy.range, entry.gid);
 }
 
 bool is_preferred_family(const GidSide& side, const Gid& gid) noexcept {
@@ -181,7 +181,7 @@ Outcome<std::optional<GidRange>> parse_gid_range(std::string_view text) {
     return fail("\"" + std::string(text) + "\": the prefix length must be 0 to " +
                 std::to_string(128 - skipped));
   }
-  range.prefix = skipped + bits;
+  range.prefix = static_cast<std::uint8_t>(skipped + bits);
   return std::optional(range);
 }
 

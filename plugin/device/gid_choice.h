@@ -15,13 +15,6 @@
 
 namespace beeline {
 
-struct GidRange {
-  Gid base = {};
-  int prefix = 0;  // in bits of the GID: 96 more than in the text of an IPv4 range
-
-  bool contains(const Gid& gid) const noexcept { return common_prefix(base, gid) >= prefix; }
-  bool operator==(const GidRange&) const = default;
-};
 // Parses "10.0.0.0/8", "fd00::/16", or a single address. Nothing for an empty text.
 Outcome<std::optional<GidRange>> parse_gid_range(std::string_view text);
 

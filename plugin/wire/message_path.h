@@ -29,30 +29,6 @@ inline constexpr std::size_t kMaxDeviceName = 64;  // IBV_SYSFS_NAME_MAX
 // Whether the kernel's connection manager can, or must, set up the queue pair of an end.
 enum class CmSupport : std::uint8_t { kNone, kPossible, kRequested };
 
-struct GidEntry {
-  std::uint16_t index = 0;
-  GidType type = GidType::kIb;
-  Gid gid{};
-
-  static void fields(auto& io, auto& entry) {
-    io(entry.index);
-    io.choice(entry.type, GidType::kRoceV2);
-    io(entry.gid);
-  }
-  bool operator==(const GidEntry&) const = default;
-};
-
-struct GidRange {
-  Gid base{};
-  std::uint8_t prefix = 0;  // bits, 0 to 128
-
-  static void fields(auto& io, auto& range) {
-    io(range.base);
-    io.within(range.prefix, 0, 128);
-  }
-  bool operator==(const GidRange&) const = default;
-};
-
 // What the user has set for the connecting end's queue pairs; -1: not set.
 struct PortSettings {
   std::int16_t service_level = -1;  // 0 to 15

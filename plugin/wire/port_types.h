@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
 
 namespace beeline::wire {
 
@@ -22,5 +23,32 @@ enum class Notify : std::uint8_t {
 };
 
 using Gid = std::array<std::uint8_t, 16>;
+
+// One valid entry of a port's GID table. Tables are sparse, so `index` is not the position in a
+// list. message_bytes.h explains fields().
+struct GidEntry {
+  std::uint16_t index = 0;
+  GidType type = GidType::kIb;
+  Gid gid{};
+  std::string ndev = {};  // its network interface; empty if not known. It does not travel
+
+  static void fields(auto& io, auto& entry) {
+    io(entry.index);
+    io.choice(entry.type, GidType::kRoceV2);
+    io(entry.gid);
+  }
+  bool operator==(const GidEntry&) const = default;
+};
+
+struct GidRange {
+  Gid base{};
+  std::uint8_t prefix = 0;  // 0 to 128 bits of the GID: 96 more than in the text of an IPv4 range
+
+  static void fields(auto& io, auto& range) {
+    io(range.base);
+    io.within(range.prefix, 0, 128);
+  }
+  bool operator==(const GidRange&) const = default;
+};
 
 }  // namespace beeline::wire

@@ -53,10 +53,9 @@ GidPolicy gid_policy_of(const PortSide& ours) {
 
 Outcome<GidPair> agree_gids(const PortSide& ours, const wire::PathOffer& offer,
                             const std::string& peer) {
-  const std::vector<GidEntry> table = to_device(offer.gids);
   const std::string name = port_name(ours);
   const GidSide local{.table = ours.facts.gids, .policy = gid_policy_of(ours), .who = name};
-  const GidSide remote{.table = table, .policy = gid_policy(offer.settings), .who = peer};
+  const GidSide remote{.table = offer.gids, .policy = gid_policy(offer.settings), .who = peer};
   if (ours.device.transport == Transport::kInfiniBand) return BL_TRY(choose_ib_gids(local, remote));
   return BL_TRY(choose_gids(local, remote));
 }
@@ -175,7 +174,7 @@ Outcome<wire::PathOffer> make_offer(const PortSide& ours) {
   offer.settings.pkey_index = BL_TRY(pkey_index_of(ours));
   offer.pkeys = ours.facts.pkeys;
   if (offer.pkeys.size() > wire::kMaxPkeys) offer.pkeys.resize(wire::kMaxPkeys);
-  offer.gids = to_wire(ours.facts.gids);
+  offer.gids = ours.facts.gids;
   if (offer.gids.size() > wire::kMaxGids) offer.gids.resize(wire::kMaxGids);
   offer.cm.support = cm_support_of(ours);
   return offer;
@@ -236,9 +235,8 @@ Outcome<Agreement> agree(const PortSide& ours, const wire::PathOffer& offer,
   const auto tc = static_cast<std::uint8_t>(
       agreed(offer.settings.traffic_class, ours.options.traffic_class, "traffic class", peer));
 
-  const std::vector<GidEntry> peer_gids = to_device(offer.gids);
   const Gid* const own_gid = find_gid(ours.facts.gids, gids.local_index);
-  const Gid* const peer_gid = find_gid(peer_gids, gids.remote_index);
+  const Gid* const peer_gid = find_gid(offer.gids, gids.remote_index);
   if (own_gid == nullptr) return fail(no_gid_text(own, gids.local_index));
   if (peer_gid == nullptr) return fail(no_gid_text(peer, gids.remote_index));
 

@@ -5,24 +5,6 @@
 
 namespace beeline {
 
-std::vector<wire::GidEntry> to_wire(const std::vector<GidEntry>& table) {
-  std::vector<wire::GidEntry> result;
-  result.reserve(table.size());
-  for (const GidEntry& entry : table) {
-    result.push_back({.index = entry.index, .type = entry.type, .gid = entry.gid});
-  }
-  return result;
-}
-
-std::vector<GidEntry> to_device(const std::vector<wire::GidEntry>& table) {
-  std::vector<GidEntry> result;
-  result.reserve(table.size());
-  for (const wire::GidEntry& entry : table) {
-    result.push_back({.index = entry.index, .type = entry.type, .gid = entry.gid, .ndev = {}});
-  }
-  return result;
-}
-
 wire::PortSettings settings_of(const QpOptions& options, const GidPolicy& gid) {
   wire::PortSettings settings;
   settings.service_level = static_cast<std::int16_t>(options.service_level);
@@ -30,22 +12,15 @@ wire::PortSettings settings_of(const QpOptions& options, const GidPolicy& gid) {
   settings.gid_index = gid.fixed_index;
   settings.roce_version = static_cast<std::uint8_t>(gid.roce_version);
   settings.family = gid.family;
-  if (gid.range) {
-    settings.gid_range = {.base = gid.range->base,
-                          .prefix = static_cast<std::uint8_t>(gid.range->prefix)};
-  }
+  settings.gid_range = gid.range;
   return settings;
 }
 
 GidPolicy gid_policy(const wire::PortSettings& settings) {
-  GidPolicy policy{.fixed_index = settings.gid_index,
-                   .roce_version = settings.roce_version,
-                   .family = settings.family,
-                   .range = {}};
-  if (settings.gid_range) {
-    policy.range = GidRange{.base = settings.gid_range->base, .prefix = settings.gid_range->prefix};
-  }
-  return policy;
+  return {.fixed_index = settings.gid_index,
+          .roce_version = settings.roce_version,
+          .family = settings.family,
+          .range = settings.gid_range};
 }
 
 wire::Ece to_wire(const ibv_ece& ece) noexcept {

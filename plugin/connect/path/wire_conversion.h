@@ -6,15 +6,11 @@
 
 #include <infiniband/verbs.h>
 
-#include <vector>
-
 #include "plugin/connect/path/qp_options.h"
 #include "plugin/wire/message_path.h"
 
 namespace beeline {
 
-std::vector<wire::GidEntry> to_wire(const std::vector<GidEntry>& table);
-std::vector<GidEntry> to_device(const std::vector<wire::GidEntry>& table);
 wire::PortSettings settings_of(const QpOptions& options, const GidPolicy& gid);
 GidPolicy gid_policy(const wire::PortSettings& settings);
 
