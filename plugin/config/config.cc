@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "plugin/config/nccl_variables.h"
 #include "plugin/config/nearest.h"
 
 namespace beeline {

@@ -38,6 +38,16 @@ struct LoadedConfig {
 // Reads the environment. Never fails: a value that is refused leaves the default.
 LoadedConfig load_config(const Environ& environ);
 
+// The variables of NCCL's own InfiniBand and RoCE transport that the plugin does not read. A site
+// that has set them for NCCL is told that they have no effect here.
+//
+// settings-without-effect: one note that names those that are set, and that NCCL has.
+// setting-unknown: for each NCCL_IB_ name that NCCL is not known to have. A warning if one letter
+// of a name in `honored` is wrong, since the user expects an effect; otherwise a note, because a
+// newer NCCL may have that name.
+std::vector<Finding> find_nccl_variables(const Environ& environ,
+                                         const std::vector<std::string_view>& honored);
+
 // A timeout with which a device reports a dead path late.
 struct LongTimeout {
   std::string variable;       // that sets it: "NCCL_IB_TIMEOUT"

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plugin/config/nccl_variables.h"
-
 #include <algorithm>
 #include <array>
 #include <string>
 
+#include "plugin/config/config.h"
 #include "plugin/config/nearest.h"
 
 namespace beeline {

@@ -36,35 +36,6 @@ Parsed<std::int64_t> within(std::int64_t value, std::int64_t low, std::int64_t h
   return value;
 }
 
-struct Unit {
-  std::string_view name;
-  std::int64_t factor;
-};
-constexpr std::array kSizes{Unit{"", 1}, Unit{"K", 1LL << 10}, Unit{"M", 1LL << 20},
-                            Unit{"G", 1LL << 30}};
-constexpr std::array kTimes{Unit{"ms", kNsPerMs}, Unit{"s", kNsPerSec}};
-
-Parsed<std::int64_t> parse_with_unit(std::string_view text, std::span<const Unit> units,
-                                     std::int64_t low, std::int64_t high) {
-  const Number number = BL_TRY(leading_number(text));
-  const auto unit = std::find_if(units.begin(), units.end(), [&](const Unit& known) {
-    return equal_ignoring_case(known.name, number.rest);
-  });
-  if (unit == units.end()) return fail(Refusal::kUnreadable);
-  std::int64_t value = 0;
-  if (__builtin_mul_overflow(number.value, unit->factor, &value)) return fail(Refusal::kOutOfRange);
-  return within(value, low, high);
-}
-
-// In the largest unit that leaves no remainder.
-std::string print_with_unit(std::int64_t value, std::span<const Unit> units) {
-  const Unit* best = &units.front();
-  for (const Unit& unit : units) {
-    if (value != 0 && value % unit.factor == 0) best = &unit;
-  }
-  return std::to_string(value / best->factor) + std::string(best->name);
-}
-
 }  // namespace
 
 bool equal_ignoring_case(std::string_view a, std::string_view b) noexcept {
@@ -90,14 +61,24 @@ Parsed<int> Count::parse(std::string_view text) const {
   return static_cast<int>(BL_TRY(within(number.value, low_, high_)));
 }
 
-Parsed<std::int64_t> Bytes::parse(std::string_view text) const {
-  return parse_with_unit(text, kSizes, low_, high_);
+Parsed<std::int64_t> parse_with_unit(std::string_view text, std::span<const Unit> units,
+                                     std::int64_t low, std::int64_t high) {
+  const Number number = BL_TRY(leading_number(text));
+  const auto unit = std::find_if(units.begin(), units.end(), [&](const Unit& known) {
+    return equal_ignoring_case(known.name, number.rest);
+  });
+  if (unit == units.end()) return fail(Refusal::kUnreadable);
+  std::int64_t value = 0;
+  if (__builtin_mul_overflow(number.value, unit->factor, &value)) return fail(Refusal::kOutOfRange);
+  return within(value, low, high);
 }
-std::string Bytes::print(std::int64_t value) { return print_with_unit(value, kSizes); }
 
-Parsed<std::int64_t> Duration::parse(std::string_view text) const {
-  return parse_with_unit(text, kTimes, low_ns_, high_ns_);
+std::string print_with_unit(std::int64_t value, std::span<const Unit> units) {
+  const Unit* best = &units.front();
+  for (const Unit& unit : units) {
+    if (value != 0 && value % unit.factor == 0) best = &unit;
+  }
+  return std::to_string(value / best->factor) + std::string(best->name);
 }
-std::string Duration::print(std::int64_t value_ns) { return print_with_unit(value_ns, kTimes); }
 
 }  // namespace beeline

@@ -7,14 +7,55 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
 #include "common/base/clock.h"
 #include "common/base/result.h"
-#include "plugin/config/choices.h"
 
 namespace beeline {
+
+// The values of parameters with a fixed set of them, and their words. The first word of a value is
+// the one that is printed; the others are those of NCCL.
+using Tristate = std::optional<bool>;  // empty: auto
+enum class IpFamily { kAny, kIpv4, kIpv6 };
+enum class CmChoice { kAuto, kRdmacm };
+enum class GdrLevel { kLoc, kPix, kPxb, kPhb, kSys };
+
+template <class T>
+struct Choice {
+  std::string_view word;
+  T value;
+};
+
+// NCCL's number for "auto" is -2 for most parameters...
+inline constexpr std::array kAutoOffOn{Choice<Tristate>{"auto", std::nullopt},
+                                       Choice<Tristate>{"0", false}, Choice<Tristate>{"1", true},
+                                       Choice<Tristate>{"-2", std::nullopt}};
+// ... and 2 for relaxed ordering.
+inline constexpr std::array kAutoOffOn2{Choice<Tristate>{"auto", std::nullopt},
+                                        Choice<Tristate>{"0", false}, Choice<Tristate>{"1", true},
+                                        Choice<Tristate>{"2", std::nullopt}};
+
+// NCCL's words for distances, and its older numbers. Distances between PXB and PHB in NCCL (P2C,
+// PXN) are PXB here.
+inline constexpr std::array kGdrLevels{
+    Choice<GdrLevel>{"LOC", GdrLevel::kLoc}, Choice<GdrLevel>{"PIX", GdrLevel::kPix},
+    Choice<GdrLevel>{"PXB", GdrLevel::kPxb}, Choice<GdrLevel>{"P2C", GdrLevel::kPxb},
+    Choice<GdrLevel>{"PXN", GdrLevel::kPxb}, Choice<GdrLevel>{"PHB", GdrLevel::kPhb},
+    Choice<GdrLevel>{"SYS", GdrLevel::kSys}, Choice<GdrLevel>{"0", GdrLevel::kLoc},
+    Choice<GdrLevel>{"1", GdrLevel::kPix},   Choice<GdrLevel>{"2", GdrLevel::kPxb},
+    Choice<GdrLevel>{"3", GdrLevel::kPhb},   Choice<GdrLevel>{"4", GdrLevel::kSys},
+    Choice<GdrLevel>{"5", GdrLevel::kSys}};
+
+inline constexpr std::array kIpFamilies{Choice<IpFamily>{"any", IpFamily::kAny},
+                                        Choice<IpFamily>{"AF_INET", IpFamily::kIpv4},
+                                        Choice<IpFamily>{"AF_INET6", IpFamily::kIpv6}};
+
+inline constexpr std::array kCmChoices{Choice<CmChoice>{"auto", CmChoice::kAuto},
+                                       Choice<CmChoice>{"rdmacm", CmChoice::kRdmacm}};
 
 // The reason why a text is not valid.
 enum class Refusal { kUnreadable, kOutOfRange };
@@ -50,16 +91,29 @@ class Count {
   int high_;
 };
 
-// A number of bytes, or of KiB, MiB or GiB with the suffix K, M or G.
-class Bytes {
+struct Unit {
+  std::string_view name;
+  std::int64_t factor;
+};
+inline constexpr std::array kSizes{Unit{"", 1}, Unit{"K", 1LL << 10}, Unit{"M", 1LL << 20},
+                                   Unit{"G", 1LL << 30}};
+inline constexpr std::array kTimes{Unit{"ms", kNsPerMs}, Unit{"s", kNsPerSec}};
+Parsed<std::int64_t> parse_with_unit(std::string_view text, std::span<const Unit> units,
+                                     std::int64_t low, std::int64_t high);
+// In the largest unit that leaves no remainder.
+std::string print_with_unit(std::int64_t value, std::span<const Unit> units);
+
+template <const auto& kUnits>
+class WithUnit {
  public:
   using Value = std::int64_t;
-  static constexpr std::string_view kKind = "size";
 
-  constexpr Bytes(std::int64_t low, std::int64_t high) noexcept : low_(low), high_(high) {}
+  constexpr WithUnit(std::int64_t low, std::int64_t high) noexcept : low_(low), high_(high) {}
 
-  Parsed<std::int64_t> parse(std::string_view text) const;
-  static std::string print(std::int64_t value);
+  Parsed<std::int64_t> parse(std::string_view text) const {
+    return parse_with_unit(text, kUnits, low_, high_);
+  }
+  static std::string print(std::int64_t value) { return print_with_unit(value, kUnits); }
   std::string allowed() const { return print(low_) + " to " + print(high_); }
 
  private:
@@ -67,23 +121,17 @@ class Bytes {
   std::int64_t high_;
 };
 
+// A number of bytes, or of KiB, MiB or GiB with the suffix K, M or G.
+struct Bytes : WithUnit<kSizes> {
+  using WithUnit::WithUnit;
+  static constexpr std::string_view kKind = "size";
+};
+
 // A time in nanoseconds. The text must have the unit ms or s, because a number alone would be
 // ambiguous.
-class Duration {
- public:
-  using Value = std::int64_t;
+struct Duration : WithUnit<kTimes> {
+  using WithUnit::WithUnit;
   static constexpr std::string_view kKind = "time";
-
-  constexpr Duration(std::int64_t low_ns, std::int64_t high_ns) noexcept
-      : low_ns_(low_ns), high_ns_(high_ns) {}
-
-  Parsed<std::int64_t> parse(std::string_view text) const;
-  static std::string print(std::int64_t value_ns);
-  std::string allowed() const { return print(low_ns_) + " to " + print(high_ns_); }
-
- private:
-  std::int64_t low_ns_;
-  std::int64_t high_ns_;
 };
 
 // One of a list of words; upper and lower case are equal.

@@ -56,10 +56,8 @@ Capabilities capabilities(const verbs::Api& api, const DeviceOptions& options,
                           const ibv_device_attr& attr, const Device& device) {
   const bool is_infiniband = device.link_layer == LinkLayer::kInfiniBand;
   return {.immediate = device.transport != Transport::kIwarp,
-          .adaptive_routing = options.adaptive_routing == Tri::kAuto
-                                  ? is_infiniband
-                                  : options.adaptive_routing == Tri::kOn,
-          .relaxed_ordering = options.relaxed_ordering != Tri::kOff && api.can_relax_ordering(),
+          .adaptive_routing = options.adaptive_routing.value_or(is_infiniband),
+          .relaxed_ordering = options.relaxed_ordering.value_or(true) && api.can_relax_ordering(),
           .dmabuf = api.can_register_dmabuf(),
           .max_qp_wr = attr.max_qp_wr,
           .max_sge = attr.max_sge,

@@ -8,8 +8,8 @@
 // called from any thread.
 #pragma once
 
-#include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -21,15 +21,13 @@
 
 namespace beeline {
 
-enum class Tri : std::int8_t { kAuto = -1, kOff = 0, kOn = 1 };
-
 struct DeviceOptions {
   std::string hca_filter;  // hca_filter.h
   std::string sysfs_root = "/sys";
-  Tri adaptive_routing = Tri::kAuto;  // auto: on for InfiniBand, off for Ethernet
-  Tri relaxed_ordering = Tri::kAuto;  // auto: on if the library supports it
-  bool allow_iwarp = false;           // librdmacm is there to connect iWARP ports
-  bool pci_order = true;              // false: in libibverbs' order
+  std::optional<bool> adaptive_routing = {};  // empty: on for InfiniBand, off for Ethernet
+  std::optional<bool> relaxed_ordering = {};  // empty: on if the library supports it
+  bool allow_iwarp = false;                   // librdmacm is there to connect iWARP ports
+  bool pci_order = true;                      // false: in libibverbs' order
 };
 
 class DeviceTable {

@@ -14,15 +14,6 @@
 namespace beeline {
 namespace {
 
-Tri tri(Tristate value) noexcept {
-  switch (value) {
-    case Tristate::kAuto: return Tri::kAuto;
-    case Tristate::kOff: return Tri::kOff;
-    case Tristate::kOn: return Tri::kOn;
-  }
-  return Tri::kAuto;
-}
-
 AddressFamily gid_family(IpFamily family) noexcept {
   switch (family) {
     case IpFamily::kAny: return AddressFamily::kUnset;
@@ -112,7 +103,7 @@ CommPlans plans(const Config& config) {
     CommPlan& plan = plans.by_paths[i];
     plan = End::plan(i + 1);
     plan.comm_bytes = sizeof(Guarded<End>);
-    if (config.use_inline == Tristate::kOff) plan.inline_bytes = 0;
+    if (config.use_inline == false) plan.inline_bytes = 0;
   }
   return plans;
 }
@@ -122,8 +113,8 @@ CommPlans plans(const Config& config) {
 DeviceOptions device_options(const Config& config) {
   return {.hca_filter = config.hca,
           .sysfs_root = config.sysfs_root,
-          .adaptive_routing = tri(config.adaptive_routing),
-          .relaxed_ordering = tri(config.relaxed_ordering)};
+          .adaptive_routing = config.adaptive_routing,
+          .relaxed_ordering = config.relaxed_ordering};
 }
 
 StatsPage::Options stats_options(const Config& config) {

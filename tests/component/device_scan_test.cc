@@ -231,8 +231,8 @@ TEST_CASE("scan: adaptive routing and relaxed ordering follow the options", "[co
   const TestFabric fabric;
   TestFabric::choose_host("h0");
   DeviceOptions options = device_options(fabric);
-  options.adaptive_routing = Tri::kOn;
-  options.relaxed_ordering = Tri::kOff;
+  options.adaptive_routing = true;
+  options.relaxed_ordering = false;
   const auto table = must(DeviceTable::scan(softnic_api(), options));
   CHECK(table->devices()[0].caps.adaptive_routing);
   CHECK_FALSE(table->devices()[0].caps.relaxed_ordering);

@@ -33,7 +33,7 @@ TEST_CASE("config: an empty environment gives the defaults and says nothing", "[
   CHECK(config.ece == true);
   CHECK(config.ar_threshold == 8192);
   CHECK(config.addr_family == IpFamily::kAny);
-  CHECK(config.relaxed_ordering == Tristate::kAuto);
+  CHECK(config.relaxed_ordering == std::nullopt);
   CHECK(config.peer_timeout_ns == 20 * kNsPerSec);
   CHECK(config.sysfs_root == "/sys");
   CHECK(found.all_text().empty());

@@ -18,12 +18,12 @@ Config config_of(const std::vector<std::string_view>& assignments) {
 TEST_CASE("options: adaptive routing and relaxed ordering keep their three values",
           "[unit][runtime]") {
   const DeviceOptions automatic = device_options(config_of({}));
-  CHECK(automatic.adaptive_routing == Tri::kAuto);
-  CHECK(automatic.relaxed_ordering == Tri::kAuto);
+  CHECK(automatic.adaptive_routing == std::nullopt);
+  CHECK(automatic.relaxed_ordering == std::nullopt);
   const DeviceOptions set =
       device_options(config_of({"NCCL_IB_ADAPTIVE_ROUTING=1", "NCCL_IB_PCI_RELAXED_ORDERING=0"}));
-  CHECK(set.adaptive_routing == Tri::kOn);
-  CHECK(set.relaxed_ordering == Tri::kOff);
+  CHECK(set.adaptive_routing == true);
+  CHECK(set.relaxed_ordering == false);
 }
 
 TEST_CASE("options: GIDs and sockets have separate address families", "[unit][runtime]") {
