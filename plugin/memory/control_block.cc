@@ -4,8 +4,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "common/check/assert.h"
-
 namespace beeline {
 
 Result<ControlBlock> ControlBlock::create(std::size_t bytes) {
@@ -21,16 +19,6 @@ Result<ControlBlock> ControlBlock::create(std::size_t bytes) {
   // the child.
   (void)::madvise(data, size, MADV_DONTFORK);
   return ControlBlock(data, size);
-}
-
-ControlBlock& ControlBlock::operator=(ControlBlock&& other) noexcept {
-  if (this != &other) {
-    free();
-    data_ = std::exchange(other.data_, nullptr);
-    size_ = std::exchange(other.size_, 0);
-    regions_ = std::move(other.regions_);
-  }
-  return *this;
 }
 
 Status ControlBlock::attach(const verbs::Api& api, ibv_pd* pd, unsigned access) {

@@ -25,7 +25,12 @@ class ControlBlock {
       : data_(std::exchange(other.data_, nullptr)),
         size_(std::exchange(other.size_, 0)),
         regions_(std::move(other.regions_)) {}
-  ControlBlock& operator=(ControlBlock&& other) noexcept;
+  ControlBlock& operator=(ControlBlock other) noexcept {
+    std::swap(data_, other.data_);
+    std::swap(size_, other.size_);
+    std::swap(regions_, other.regions_);
+    return *this;
+  }
   ~ControlBlock() { free(); }
 
   // Registers it in one more domain, whose keys have the next index. By default the peer may write.

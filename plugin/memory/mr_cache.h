@@ -54,12 +54,9 @@ class MrRef {
   MrRef() noexcept = default;
   MrRef(MrRef&& other) noexcept
       : cache_(std::exchange(other.cache_, nullptr)), region_(std::move(other.region_)) {}
-  MrRef& operator=(MrRef&& other) noexcept {
-    if (this != &other) {
-      reset();
-      cache_ = std::exchange(other.cache_, nullptr);
-      region_ = std::move(other.region_);
-    }
+  MrRef& operator=(MrRef other) noexcept {
+    std::swap(cache_, other.cache_);
+    std::swap(region_, other.region_);
     return *this;
   }
   ~MrRef() { reset(); }
@@ -85,13 +82,11 @@ class MrCache {
  public:
   // Without relaxed_ordering, all memory is registered with strict ordering.
   MrCache(const verbs::Api& api, ibv_pd* pd, bool relaxed_ordering = true);
-  MrCache(const MrCache&) = delete;
-  MrCache& operator=(const MrCache&) = delete;
   ~MrCache();
 
   // Registers the pages of the range, or takes a reference to a region of the same pages with the
   // same access, ordering and kind. Errors: kInvalid for a range that is empty or wraps around,
-  // kUnsupported for a dma-buf if the library has none, kNoMemory (see explain_enomem), or the
+  // kUnsupported for a dma-buf if the library has none, kNoMemory (see memlock_advice), or the
   // error of verbs.
   Result<MrRef> acquire(const MrRequest& request);
 

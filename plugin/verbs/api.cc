@@ -8,13 +8,6 @@ namespace {
 
 enum class Need { kRequired, kOptional };
 
-// With the version node, as programs are linked with the library. A replacement of the library may
-// have no version nodes.
-void* find_symbol(void* library, const char* symbol, const char* node) {
-  void* const versioned = ::dlvsym(library, symbol, node);
-  return versioned != nullptr ? versioned : ::dlsym(library, symbol);
-}
-
 // Returns the first required symbol that is missing, or null.
 const char* fill(Api& api, void* library) {
   const char* missing = nullptr;
@@ -45,6 +38,11 @@ Outcome<Api> load_one(const std::string& name) {
 }
 
 }  // namespace
+
+void* find_symbol(void* library, const char* symbol, const char* node) {
+  void* const versioned = ::dlvsym(library, symbol, node);
+  return versioned != nullptr ? versioned : ::dlsym(library, symbol);
+}
 
 Outcome<Loaded> load(const std::string& explicit_path) {
   std::vector<std::string> names;

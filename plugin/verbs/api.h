@@ -80,6 +80,10 @@ struct Loaded {
   std::vector<std::string> notes;  // sentences for the log: an explicit path that did not load
 };
 
+// With the version node, as programs are linked with the library. A replacement of the library may
+// have no version nodes.
+void* find_symbol(void* library, const char* symbol, const char* node);
+
 // Tries `explicit_path` unless it is empty, then libibverbs.so, then libibverbs.so.1. The error
 // says which names were tried, why each failed, and what to do.
 Outcome<Loaded> load(const std::string& explicit_path);

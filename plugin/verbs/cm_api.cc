@@ -3,6 +3,8 @@
 
 #include <dlfcn.h>
 
+#include "plugin/verbs/api.h"
+
 namespace beeline::verbs {
 namespace {
 
@@ -14,8 +16,7 @@ constexpr const char* kHowToFix =
 const char* fill(CmApi& api, void* library) {
   const char* missing = nullptr;
   const auto take = [&](auto& member, const char* symbol, const char* node) {
-    void* found = ::dlvsym(library, symbol, node);
-    if (found == nullptr) found = ::dlsym(library, symbol);
+    void* const found = find_symbol(library, symbol, node);
     member = reinterpret_cast<std::remove_reference_t<decltype(member)>>(found);
     if (found == nullptr && missing == nullptr) missing = symbol;
   };

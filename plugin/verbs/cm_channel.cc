@@ -18,16 +18,6 @@ namespace beeline::verbs {
 CmId::CmId(std::shared_ptr<CmChannel> channel, rdma_cm_id* raw) noexcept
     : channel_(std::move(channel)), raw_(raw) {}
 
-CmId& CmId::operator=(CmId&& other) noexcept {
-  if (this != &other) {
-    reset();
-    channel_ = std::move(other.channel_);
-    raw_ = std::exchange(other.raw_, nullptr);
-    is_connected_ = std::exchange(other.is_connected_, false);
-  }
-  return *this;
-}
-
 // After a disconnect, data that was sent still arrives. Without it the kernel resets the
 // connection.
 void CmId::reset() noexcept {

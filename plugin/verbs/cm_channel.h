@@ -32,7 +32,12 @@ class CmId {
       : channel_(std::move(other.channel_)),
         raw_(std::exchange(other.raw_, nullptr)),
         is_connected_(std::exchange(other.is_connected_, false)) {}
-  CmId& operator=(CmId&& other) noexcept;
+  CmId& operator=(CmId other) noexcept {
+    std::swap(channel_, other.channel_);
+    std::swap(raw_, other.raw_);
+    std::swap(is_connected_, other.is_connected_);
+    return *this;
+  }
   ~CmId() { reset(); }
 
   explicit operator bool() const noexcept { return raw_ != nullptr; }

@@ -29,12 +29,9 @@ class Handle {
   Handle() noexcept = default;
   Handle(const Api& api, T* raw) noexcept : api_(&api), raw_(raw) {}
   Handle(Handle&& other) noexcept : api_(other.api_), raw_(std::exchange(other.raw_, nullptr)) {}
-  Handle& operator=(Handle&& other) noexcept {
-    if (this != &other) {
-      reset();
-      api_ = other.api_;
-      raw_ = std::exchange(other.raw_, nullptr);
-    }
+  Handle& operator=(Handle other) noexcept {
+    std::swap(api_, other.api_);
+    std::swap(raw_, other.raw_);
     return *this;
   }
   ~Handle() { reset(); }
