@@ -10,7 +10,6 @@
 #include <string>
 
 #include "plugin/connect/comm/path_resources.h"
-#include "plugin/wire/message_fenced.h"
 #include "plugin/wire/message_remake.h"
 
 namespace beeline {

@@ -71,12 +71,6 @@ constexpr std::uint64_t sum_of(const LineWords& words, Rails rails) noexcept {
   return sum * kFactor + words[6];
 }
 
-// Sets the sum of a line that was filled as a struct. For tests, which compare it with the words
-// that write_line() makes.
-inline void seal(CreditLine& line, Rails rails) noexcept {
-  line.sum = sum_of(std::bit_cast<LineWords>(line), rails);
-}
-
 // The word of a line that contains its number, its place in the irecv, and the number of notices,
 // which is always one.
 inline constexpr std::uint64_t kOneNotice = std::uint64_t{1} << 16;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The messages by which both ends make a failed path anew. OFFER_PATH and ANSWER_PATH describe the
+// The messages about a path that has failed: by which both ends take it out of use, and make it
+// anew. OFFER_PATH and ANSWER_PATH describe the
 // new queue pairs like CONNECT and ACCEPT, and PATH_NOTE says the rest. Which message follows which
 // is in plugin/repair/path_machine.h.
 //
@@ -12,6 +13,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <variant>
 #include <vector>
 
 #include "plugin/wire/message_frame.h"
@@ -19,6 +21,31 @@
 #include "plugin/wire/reports.h"
 
 namespace beeline::wire {
+
+// FENCED: the end that sends it has taken a path of a comm out of use, and reports what it has got
+// by it. The other end does the same, and then what is missing goes over the other paths.
+struct Fenced {
+  static constexpr MessageType kType = MessageType::kFenced;
+  std::uint32_t comm = 0;
+  std::uint8_t path = 0;
+  std::uint32_t generation = 0;  // of the path
+  bool has_peer_report = false;  // no answer is needed
+  std::variant<ReceiverReport, SenderReport> report;
+  // Only a sender that has the receiver's report fills this in. It names lines before
+  // `report.taken` which that report calls missing, although their messages have completed at the
+  // sender, so that nothing is sent again. If their data has not come by another path since, a
+  // device has lost what it has acknowledged.
+  LineSet finished = {};
+
+  static void fields(auto& io, auto& fenced) {
+    io(fenced.comm);
+    io.within(fenced.path, 0, kMaxPaths - 1);
+    io(fenced.generation, fenced.has_peer_report, fenced.report, fenced.finished);
+    io.require(fenced.finished.empty() ||
+               (fenced.has_peer_report && std::holds_alternative<SenderReport>(fenced.report)));
+  }
+  bool operator==(const Fenced&) const = default;
+};
 
 // By the sending end of the comm.
 struct OfferPath {

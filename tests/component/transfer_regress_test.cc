@@ -11,6 +11,7 @@
 #include "tests/component/transfer_rig.h"
 #include "tests/support/catch.h"
 #include "tests/support/log_capture.h"
+#include "tests/support/wire_samples.h"
 
 namespace beeline::test {
 // The keys of two rails come from parallel counters, so both halves of a word often change by the

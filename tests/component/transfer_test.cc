@@ -12,6 +12,7 @@
 #include "tests/component/transfer_rig.h"
 #include "tests/support/catch.h"
 #include "tests/support/log_capture.h"
+#include "tests/support/wire_samples.h"
 
 namespace beeline::test {
 namespace {

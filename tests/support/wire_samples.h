@@ -1,16 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One message of each type, in which no field has its default value.
+// One message of each type, in which no field has its default value, and lines of credit.
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <initializer_list>
 #include <vector>
 
+#include "plugin/wire/credit.h"
 #include "plugin/wire/message.h"
-#include "plugin/wire/message_fenced.h"
 #include "plugin/wire/message_remake.h"
+
+namespace beeline::wire {
+
+// Sets the sum of a line that was filled as a struct.
+inline void seal(CreditLine& line, Rails rails) noexcept {
+  line.sum = sum_of(std::bit_cast<LineWords>(line), rails);
+}
+
+}  // namespace beeline::wire
 
 namespace beeline::test {
 

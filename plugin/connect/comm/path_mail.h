@@ -16,7 +16,6 @@
 #include <vector>
 
 #include "plugin/connect/comm/path_resources.h"
-#include "plugin/wire/message_fenced.h"
 #include "plugin/wire/message_remake.h"
 
 namespace beeline {
