@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plugin/gdr/prove.h"
 
+#include <unistd.h>
+
 #include <cerrno>
 #include <cstring>
 
 #include "common/base/clock.h"
-#include "plugin/gdr/fix.h"
 #include "plugin/memory/control_block.h"
 #include "plugin/verbs/text.h"
 
@@ -161,6 +162,8 @@ MrRef try_ways(MrCache& cache, const GpuRange& range, const Means& means, Ways& 
   return pointer ? *std::move(pointer) : MrRef();
 }
 
+bool exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
+
 // If the NIC has no loopback connection, the GPU cannot be tested. Only flushes need that
 // connection.
 Proof without_loopback(Proof proof, const std::string& why, const ProofPlan& plan) {
@@ -209,6 +212,12 @@ Proof prove(const Device& device, MrCache& cache, const gpu::Cuda& cuda, const g
   }
   if (auto moved = move_data(*trial, proof); !moved) return failed(moved.error().text);
   return proof;
+}
+
+bool is_peer_memory_loaded(const std::string& sysfs_root) {
+  return exists(sysfs_root + "/module/nvidia_peermem") ||
+         exists(sysfs_root + "/kernel/mm/memory_peers/nv_mem") ||
+         exists(sysfs_root + "/kernel/mm/memory_peers/nv_mem_nc");
 }
 
 // If the driver supports dma-bufs, it checks the file descriptor first, and returns EBADF for -1.

@@ -48,4 +48,7 @@ Proof prove(const Device& device, MrCache& cache, const gpu::Cuda& cuda, const g
 // Asks the device and the drivers what they support, for a process that does not use a GPU yet.
 Ways ask_without_memory(const Device& device, const gpu::Gpu& gpu, const std::string& sysfs_root);
 
+// Whether sysfs shows a peer-memory module. It may still not work.
+bool is_peer_memory_loaded(const std::string& sysfs_root);
+
 }  // namespace beeline::gdr

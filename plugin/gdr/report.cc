@@ -2,8 +2,9 @@
 #include "plugin/gdr/report.h"
 
 #include <algorithm>
+#include <cerrno>
 
-#include "plugin/gdr/fix.h"
+#include "plugin/device/memlock.h"
 
 namespace beeline::gdr {
 namespace {
@@ -12,6 +13,36 @@ using topology::Distance;
 
 constexpr const char* kOffByUser = "off, as NCCL_NET_GDR_LEVEL=LOC asks";
 constexpr std::string_view kTurnedOff = "gpudirect-turned-off";
+
+constexpr int kDmabufSince = 11070;  // CUDA 11.7
+
+std::string for_peer_memory(const std::string& sysfs_root) {
+  if (!is_peer_memory_loaded(sysfs_root)) {
+    return "load NVIDIA's peer-memory module: modprobe nvidia-peermem";
+  }
+  return "nvidia_peermem is loaded but does not know the pointer, because it was built for other "
+         "RDMA drivers; reinstall NVIDIA's driver after them, then modprobe -r nvidia_peermem && "
+         "modprobe nvidia_peermem";
+}
+
+std::string for_dmabuf(const Proof& proof, const gpu::Cuda& cuda, const gpu::Gpu& gpu) {
+  if (cuda.version < kDmabufSince)
+    return "update NVIDIA's driver to CUDA 11.7 or later for dma-bufs";
+  if (!gpu.dmabuf) return "install NVIDIA's open kernel modules (Linux 5.12 or later) for dma-bufs";
+  if (is_not_supported(proof.ways.dmabuf.sys_errno)) {
+    return "update the NIC's driver, or the kernel to Linux 5.12 or later, for dma-bufs";
+  }
+  return {};
+}
+
+std::string for_memory(const gpu::Gpu& gpu, const std::string& sysfs_root) {
+  const std::size_t window = gpu::reachable_bytes(sysfs_root, gpu);
+  const std::string what = window == 0
+                               ? "the GPU's window on the PCI bus (BAR1) may be used up"
+                               : "the GPU's window on the PCI bus (BAR1) has " + bytes_text(window);
+  return what + ": turn on 'Resizable BAR' and 'Above 4G decoding' in the firmware" +
+         memlock_advice({Errc::kNoMemory, ENOMEM, ""});
+}
 
 // Groups of devices with the same text, in the order in which the texts were added.
 class Groups {
@@ -89,6 +120,25 @@ std::string on_text(const Tried& tried) {
   if (!proof.why_unproven.empty()) text += ": " + proof.why_unproven;
   if (tried.device->caps.relaxed_ordering) text += ", relaxed ordering";
   return text;
+}
+
+// One sentence with a command or with what to install; empty if nothing helps.
+std::string fix_for(const Proof& proof, const gpu::Cuda& cuda, const gpu::Gpu& gpu,
+                    const std::string& sysfs_root) {
+  if (!gpu.gdr) return {};
+  if (proof.is_blocked) {
+    return "PCI access control (ACS) or the IOMMU blocks or redirects the transfers: boot with "
+           "iommu=pt, and "
+           "turn ACS off on the bridges above both (setpci -s BRIDGE ECAP_ACS+0x6.w=0000); in a "
+           "virtual machine ATS has to be on instead";
+  }
+  // The failure has another reason, which its text says.
+  if (proof.ways.any() || proof.ways.peermem.why_not.empty()) return {};
+  if (proof.ways.dmabuf.sys_errno == ENOMEM || proof.ways.peermem.sys_errno == ENOMEM) {
+    return for_memory(gpu, sysfs_root);
+  }
+  const std::string other = for_dmabuf(proof, cuda, gpu);
+  return for_peer_memory(sysfs_root) + (other.empty() ? "" : ", or " + other);
 }
 
 Sorted sort(const GpuReport& report, const std::string& sysfs_root) {
