@@ -18,26 +18,14 @@ void begin(beeline_stats_slot& slot, std::uint64_t id, SlotRole role, std::strin
   for (beeline_stats_event& event : slot.life) store(event.what, 0, kRelease);
   for (beeline_stats_event& event : slot.looks) store(event.what, 0, kRelease);
   for (std::uint32_t& size : slot.sizes) store(size, 0, kRelease);
-  store(slot.life_claimed, 0, kRelease);
-  store(slot.looks_claimed, 0, kRelease);
-  store(slot.peer_clock_ns, 0, kRelease);
-  store(slot.peer_clock_error_ns, 0, kRelease);
-  store(slot.quiet_since_ns, 0, kRelease);
-  store(slot.waits_for, 0, kRelease);
-  store(slot.waits_since_ns, 0, kRelease);
-  store(slot.requests, 0, kRelease);
-  store(slot.moved_ns, 0, kRelease);
+  const auto clear = [](auto&... words) { (store(words, 0, kRelease), ...); };
+  clear(slot.life_claimed, slot.looks_claimed, slot.peer_clock_ns, slot.peer_clock_error_ns,
+        slot.quiet_since_ns, slot.waits_for, slot.waits_since_ns, slot.requests, slot.moved_ns);
   for (beeline_stats_path& path : slot.paths) {
-    store(path.state, 0, kRelease);
-    store(path.bytes, 0, kRelease);
-    store(path.failures, 0, kRelease);
+    clear(path.state, path.bytes, path.failures);
     shared::store_text(path.device, {});
   }
-  store(slot.peer_pid, 0, kRelease);
-  store(slot.number, 0, kRelease);
-  store(slot.peer_number, 0, kRelease);
-  store(slot.peer_identity, 0, kRelease);
-  store(slot.closed_ns, 0, kRelease);
+  clear(slot.peer_pid, slot.number, slot.peer_number, slot.peer_identity, slot.closed_ns);
   store(slot.opened_ns, static_cast<std::uint64_t>(now_ns()), kRelease);
   store(slot.id, id, kRelease);
   store(slot.role, static_cast<std::uint32_t>(role), kRelease);

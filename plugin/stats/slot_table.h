@@ -19,8 +19,6 @@ namespace beeline {
 class SlotTable {
  public:
   explicit SlotTable(const PageMemory& memory) : memory_(memory), closed_(memory.slot_count()) {}
-  SlotTable(const SlotTable&) = delete;
-  SlotTable& operator=(const SlotTable&) = delete;
 
   // Returns a slot that was never used, so that closed ones stay readable; otherwise the one that
   // was closed first. If there is none or no memory for it, returns an empty slot, which is not

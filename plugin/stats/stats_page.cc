@@ -6,7 +6,6 @@
 #include <cerrno>
 
 #include "common/base/host.h"
-#include "plugin/stats/process_identity.h"
 #include "plugin/stats/sweep.h"
 
 namespace beeline {

@@ -34,8 +34,6 @@ class StatsPage {
   // Never fails: if the file cannot be created, the counters are kept where only this process sees
   // them. finding() says which, unless the options ask for that.
   static StatsPage open(const Options& options);
-  StatsPage(const StatsPage&) = delete;
-  StatsPage& operator=(const StatsPage&) = delete;
 
   // `device` is the local device's name.
   StatsSlot acquire(SlotRole role, std::string_view device) noexcept {

@@ -3,6 +3,8 @@
 // Removes the statistics pages of dead processes.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -12,6 +14,11 @@
 #include "common/base/clock.h"
 
 namespace beeline {
+
+// A process is identified by its start time, because its id may be used again after its end.
+// The start time in clock ticks since boot (field 22 of /proc/PID/stat). Empty: there is no such
+// process.
+std::optional<std::uint64_t> process_start_time(pid_t pid);
 
 // The owner of a page, as its file name says.
 struct PageOwner {

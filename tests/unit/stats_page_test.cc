@@ -13,7 +13,6 @@
 #include <thread>
 #include <vector>
 
-#include "plugin/stats/process_identity.h"
 #include "plugin/stats/sweep.h"
 #include "tests/support/catch.h"
 #include "tests/support/stats_dir.h"

@@ -15,7 +15,6 @@
 #include <utility>
 
 #include "common/base/fd.h"
-#include "plugin/stats/process_identity.h"
 #include "plugin/stats/stats_page.h"
 #include "tests/support/catch.h"
 #include "tests/support/stats_dir.h"

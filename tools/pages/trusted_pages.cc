@@ -15,7 +15,7 @@
 #include <string_view>
 #include <system_error>
 
-#include "plugin/stats/process_identity.h"
+#include "plugin/stats/sweep.h"
 
 namespace beeline::pages {
 namespace {
