@@ -116,12 +116,6 @@ std::map<std::string, std::set<std::string>> interfaces_by_address(const Host& h
   return interfaces;
 }
 
-std::string listed(const std::set<std::string>& names) {
-  std::string text;
-  for (const std::string& name : names) append_item(text, name);
-  return text;
-}
-
 // For these three the kernel uses the larger of the value for the interface and that for all.
 bool has_value(const Tree& tree, const std::string& interface, const char* name, int wanted) {
   const auto value = [&](const std::string& whose) {

@@ -100,12 +100,6 @@ std::set<NodeIndex> bridges_between(const Graph& graph) {
   return between;
 }
 
-std::string shown(const std::set<std::string>& names) {
-  std::string text;
-  for (const std::string& name : names) append_item(text, name);
-  return text;
-}
-
 // Those that a job would use. Ports that are not active are said elsewhere.
 std::vector<NodeIndex> wanted_nics(const Host& host, const Graph& graph) {
   std::vector<NodeIndex> nics;
@@ -129,8 +123,8 @@ void check_topology(const Host& host, Findings& found) {
   const LostNics lost = lost_nics(host).value_or(LostNics{});
   if (!lost.gpus.empty()) {
     found.add("gpu-without-nic",
-              {.subject = shown(lost.gpus),
-               .fact = shown(lost.gpus) + (lost.gpus.size() == 1 ? " has" : " have") +
+              {.subject = listed(lost.gpus),
+               .fact = listed(lost.gpus) + (lost.gpus.size() == 1 ? " has" : " have") +
                        " no NIC nearby, but " + std::to_string(lost.others) +
                        " other GPUs have one (" + lost.model + ")",
                .source = std::string(kFunctions)});
@@ -183,8 +177,8 @@ void check_access_control(const Host& host, Findings& found) {
   if (!unreadable.empty()) {
     found.add_unknown(
         "acs-redirects",
-        {.subject = shown(unreadable),
-         .fact = "only root may read the configuration of the bridges " + shown(unreadable),
+        {.subject = listed(unreadable),
+         .fact = "only root may read the configuration of the bridges " + listed(unreadable),
          .source = folder_of(*unreadable.begin()) + "/config"});
   }
 }
@@ -201,8 +195,8 @@ void check_iommu(const Host& host, Findings& found) {
   for (const Gpu& gpu : host.gpus) look(gpu.name, gpu.pci);
   for (const auto& [type, names] : by_type) {
     found.add("iommu-translates",
-              {.subject = shown(names),
-               .fact = "the IOMMU translates for " + shown(names) + " (" + type + ")",
+              {.subject = listed(names),
+               .fact = "the IOMMU translates for " + listed(names) + " (" + type + ")",
                .source = std::string(kFunctions) + "*/iommu_group/type"});
   }
 }
@@ -228,8 +222,8 @@ void check_functions(const Host& host, Findings& found) {
   std::string names;
   for (const std::string& name : physical) append_item(names, name, ",");
   found.add("virtual-and-physical",
-            {.subject = shown(physical),
-             .fact = shown(physical) + " and virtual functions of the same port are both visible",
+            {.subject = listed(physical),
+             .fact = listed(physical) + " and virtual functions of the same port are both visible",
              .source = std::string(kFunctions) + "*/physfn"},
             {{"devices", names}});
 }

@@ -2,7 +2,6 @@
 #include "plugin/checks/findings.h"
 
 #include <algorithm>
-#include <optional>
 #include <stdexcept>
 
 #include "plugin/checks/kinds.h"

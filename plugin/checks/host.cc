@@ -187,13 +187,7 @@ bool Host::has_active_port() const {
 }
 
 Host read_host(const Tree& tree, const Environ& environ, std::optional<VerbsView> verbs) {
-  Host host = {.tree = tree,
-               .devices = {},
-               .gpus = {},
-               .environ = with_files(tree, environ),
-               .graph = {},
-               .verbs = std::move(verbs),
-               .plugins = {}};
+  Host host = {.tree = tree, .environ = with_files(tree, environ), .verbs = std::move(verbs)};
   for (const std::string& name : tree.names("/sys/class/infiniband")) {
     host.devices.push_back(read_device(tree, name));
     host.devices.back().can_open = can_open(tree, host.verbs, host.devices.back());

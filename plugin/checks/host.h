@@ -75,12 +75,12 @@ struct Gpu {
 
 struct Host {
   const Tree& tree;
-  std::vector<RdmaDevice> devices;
-  std::vector<Gpu> gpus;
+  std::vector<RdmaDevice> devices = {};
+  std::vector<Gpu> gpus = {};
   Environ environ;
-  std::optional<topology::Graph> graph;    // empty: not understood
-  std::optional<VerbsView> verbs;          // empty: not known
-  std::optional<PluginView> plugins = {};  // empty: not known
+  std::optional<topology::Graph> graph = {};  // empty: not understood
+  std::optional<VerbsView> verbs = {};        // empty: not known
+  std::optional<PluginView> plugins = {};     // empty: not known
 
   bool has_active_port() const;
   // Whether this process can open at least one device.

@@ -4,6 +4,7 @@
 // but the plugin is better off without them: they need a constructor that runs when it is loaded.
 #pragma once
 
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,6 +21,12 @@ inline void append_item(std::string& list, std::string_view item,
                         std::string_view separator = ", ") {
   if (!list.empty()) list += separator;
   list += item;
+}
+
+inline std::string listed(const std::set<std::string>& names) {
+  std::string list;
+  for (const std::string& name : names) append_item(list, name);
+  return list;
 }
 
 }  // namespace beeline::checks

@@ -67,13 +67,8 @@ std::vector<checks::RdmaDevice> devices_of(std::span<const Device> devices,
 std::vector<Finding> check_host(std::span<const Device> devices, const Environ& environ,
                                 const std::string& sysfs_root) {
   const checks::Tree tree("", sysfs_root);
-  const checks::Host host = {.tree = tree,
-                             .devices = devices_of(devices, tree),
-                             .gpus = {},
-                             .environ = environ,
-                             .graph = {},
-                             .verbs = {},
-                             .plugins = {}};
+  const checks::Host host = {
+      .tree = tree, .devices = devices_of(devices, tree), .environ = environ};
   checks::Findings found;
   for (const auto& check : {checks::check_mtus, checks::check_gids, checks::check_subnets,
                             checks::check_bonds, checks::check_limits, checks::check_rdma_cgroup,
