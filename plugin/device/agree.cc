@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <vector>
 
 namespace beeline {
 namespace {
@@ -19,16 +20,17 @@ bool is_candidate(const PkeySide& side, std::size_t index) noexcept {
   return partition != 0;
 }
 
-std::string key_text(int key) {
-  char text[16];
-  std::snprintf(text, sizeof text, "0x%04x", static_cast<unsigned>(key));
-  return text;
+std::vector<std::size_t> candidates(const PkeySide& side) {
+  std::vector<std::size_t> indexes;
+  for (std::size_t i = 0; i < side.table.size(); ++i) {
+    if (is_candidate(side, i)) indexes.push_back(i);
+  }
+  return indexes;
 }
 
 std::string table_text(const PkeySide& side) {
   std::string text;
-  for (std::size_t i = 0; i < side.table.size(); ++i) {
-    if (!is_candidate(side, i)) continue;
+  for (const std::size_t i : candidates(side)) {
     text += (text.empty() ? "" : ", ") + key_text(side.table[i]) + " at index " + std::to_string(i);
   }
   if (text.empty()) text = "none";
@@ -39,18 +41,26 @@ std::string table_text(const PkeySide& side) {
 
 // Not an error of the peer, so it is said before the tables of both ends are compared.
 Outcome<void> check_value(const PkeySide& port) {
-  if (port.choice.value < 0) return {};
-  for (std::size_t i = 0; i < port.table.size(); ++i) {
-    if (is_candidate(port, i)) return {};
-  }
+  if (port.choice.value < 0 || !candidates(port).empty()) return {};
   return fail(std::string(port.who) + " has no partition key " + key_text(port.choice.value) +
               ", which NCCL_IB_PKEY_VALUE or BEELINE_PKEY_VALUE asks for; it has " +
               table_text({.table = port.table}));
 }
 
+auto find_full_member(const PkeySide& side, const std::vector<std::size_t>& indexes) {
+  return std::ranges::find_if(
+      indexes, [&](std::size_t index) { return (side.table[index] & kFullMember) != 0; });
+}
+
 bool is_mtu(int code) noexcept { return code >= IBV_MTU_256 && code <= IBV_MTU_4096; }
 
 }  // namespace
+
+std::string key_text(int key) {
+  char text[16];
+  std::snprintf(text, sizeof text, "0x%04x", static_cast<unsigned>(key));
+  return text;
+}
 
 Result<ibv_mtu> agree_mtu(ibv_mtu local, std::uint8_t remote_code) {
   if (!is_mtu(remote_code) || !is_mtu(local)) return fail(Errc::kProtocol, "agree on the MTU");
@@ -59,10 +69,8 @@ Result<ibv_mtu> agree_mtu(ibv_mtu local, std::uint8_t remote_code) {
 
 Outcome<PkeyPair> agree_pkey(const PkeySide& local, const PkeySide& remote) {
   BL_TRY(check_value(local));
-  for (std::size_t i = 0; i < local.table.size(); ++i) {
-    if (!is_candidate(local, i)) continue;
-    for (std::size_t j = 0; j < remote.table.size(); ++j) {
-      if (!is_candidate(remote, j)) continue;
+  for (const std::size_t i : candidates(local)) {
+    for (const std::size_t j : candidates(remote)) {
       const std::uint16_t ours = local.table[i];
       const std::uint16_t theirs = remote.table[j];
       if (((ours ^ theirs) & kPartition) != 0 || ((ours | theirs) & kFullMember) == 0) continue;
@@ -79,22 +87,16 @@ Outcome<PkeyPair> agree_pkey(const PkeySide& local, const PkeySide& remote) {
 Outcome<int> fixed_pkey_index(const PkeySide& port) {
   if (port.choice.value < 0) return port.choice.index;
   BL_TRY(check_value(port));
-  int best = -1;
-  for (std::size_t i = 0; i < port.table.size(); ++i) {
-    if (!is_candidate(port, i)) continue;
-    if ((port.table[i] & kFullMember) != 0) return static_cast<int>(i);
-    if (best < 0) best = static_cast<int>(i);
-  }
-  return best;
+  const std::vector<std::size_t> usable = candidates(port);
+  const auto full = find_full_member(port, usable);
+  return static_cast<int>(full != usable.end() ? *full : usable.front());
 }
 
 Outcome<std::uint16_t> choose_own_pkey(const PkeySide& port) {
   BL_TRY(check_value(port));
-  for (std::size_t i = 0; i < port.table.size(); ++i) {
-    if (is_candidate(port, i) && (port.table[i] & kFullMember) != 0) {
-      return static_cast<std::uint16_t>(i);
-    }
-  }
+  const std::vector<std::size_t> usable = candidates(port);
+  const auto full = find_full_member(port, usable);
+  if (full != usable.end()) return static_cast<std::uint16_t>(*full);
   return fail("no partition that the port is a full member of: partition keys " + table_text(port));
 }
 

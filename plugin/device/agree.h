@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "common/base/problem.h"
@@ -45,6 +46,8 @@ Outcome<int> fixed_pkey_index(const PkeySide& port);
 // The index for a connection of a port with itself: the first usable entry that is a full
 // membership, since a limited member cannot communicate with itself.
 Outcome<std::uint16_t> choose_own_pkey(const PkeySide& port);
+
+std::string key_text(int key);  // "0x8001"
 
 // A service level or a traffic class. Each side has a preference, or -1.
 struct AgreedValue {

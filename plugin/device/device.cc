@@ -5,14 +5,6 @@
 
 namespace beeline {
 
-const char* to_string(LinkLayer layer) noexcept {
-  switch (layer) {
-    case LinkLayer::kInfiniBand: return "InfiniBand";
-    case LinkLayer::kEthernet: return "Ethernet";
-  }
-  return "unknown";
-}
-
 const char* to_string(Transport transport) noexcept {
   switch (transport) {
     case Transport::kInfiniBand: return "InfiniBand";

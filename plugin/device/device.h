@@ -21,7 +21,6 @@ namespace beeline {
 
 using wire::LinkLayer;
 using wire::Transport;
-const char* to_string(LinkLayer layer) noexcept;
 const char* to_string(Transport transport) noexcept;
 
 struct Capabilities {

@@ -58,19 +58,6 @@ std::optional<Finding> raise_memlock_limit() {
                          bytes_text(before) + " to " + bytes_text(limit_of(limit.rlim_max))};
 }
 
-std::string explain_enomem(std::string_view doing, const Error& error) {
-  return explain_enomem(doing, error, read_memlock());
-}
-
-std::string explain_enomem(std::string_view doing, const Error& error, const MemlockFacts& facts) {
-  std::string text(doing);
-  text += " failed: ";
-  text += error.sys_errno != 0 ? std::strerror(error.sys_errno) : describe(error);
-  return text + memlock_advice(error, facts);
-}
-
-std::string memlock_advice(const Error& error) { return memlock_advice(error, read_memlock()); }
-
 std::string memlock_advice(const Error& error, const MemlockFacts& facts) {
   // With a limit of 0, the kernel returns EPERM instead of ENOMEM.
   const bool nothing_allowed = error.sys_errno == EPERM && facts.soft_bytes == 0;

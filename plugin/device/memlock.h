@@ -29,16 +29,9 @@ MemlockFacts read_memlock() noexcept;
 // Raises the soft limit to the hard limit. Returns a note if that changed it.
 std::optional<Finding> raise_memlock_limit();
 
-// "registering 64 MiB with mlx5_0 failed: Cannot allocate memory; the locked-memory limit is 64 KiB
-// ...". `doing` is the first part: "registering 64 MiB with mlx5_0". For other errors, there is no
-// advice.
-std::string explain_enomem(std::string_view doing, const Error& error);
-std::string explain_enomem(std::string_view doing, const Error& error, const MemlockFacts& facts);
-
 // The part that follows "Cannot allocate memory": "; the locked-memory limit is 64 KiB ...". Empty
 // if locked memory is not the reason.
-std::string memlock_advice(const Error& error);
-std::string memlock_advice(const Error& error, const MemlockFacts& facts);
+std::string memlock_advice(const Error& error, const MemlockFacts& facts = read_memlock());
 
 // "64 KiB", "1.5 GiB", "unlimited".
 std::string bytes_text(std::uint64_t bytes);

@@ -6,6 +6,7 @@
 #include "plugin/device/nearest_groups.h"
 
 #include <algorithm>
+#include <map>
 #include <string_view>
 #include <tuple>
 
@@ -72,19 +73,12 @@ auto place_in_group(const Device* device) {
 }  // namespace
 
 std::vector<Group> group_nearest(std::span<const Device> devices, std::size_t most) {
-  std::vector<std::pair<const Device*, Group>> classes;  // those that may be merged
+  std::map<std::pair<int, Transport>, Group> classes;  // of ports that may be merged
   for (const Device& device : devices) {
-    const auto found = std::ranges::find_if(classes, [&](const auto& one) {
-      return one.first->numa_node == device.numa_node && one.first->transport == device.transport;
-    });
-    if (found == classes.end()) {
-      classes.push_back({&device, {&device}});
-    } else {
-      found->second.push_back(&device);
-    }
+    classes[{device.numa_node, device.transport}].push_back(&device);
   }
   std::vector<Group> groups;
-  for (auto& [first, members] : classes) {
+  for (auto& [kind, members] : classes) {
     divide(std::move(members), std::max<std::size_t>(most, 1), groups);
   }
   std::ranges::sort(groups, {}, [](const Group& group) { return group.front()->index; });

@@ -9,6 +9,7 @@
 #include <iterator>
 
 #include "common/base/clock.h"
+#include "plugin/device/agree.h"
 #include "plugin/device/device.h"
 #include "plugin/verbs/query.h"
 #include "plugin/verbs/text.h"
@@ -17,6 +18,7 @@ namespace beeline {
 namespace {
 
 void add(std::string* text, const std::string& more) {
+  if (more.empty()) return;
   if (!text->empty()) *text += " and ";
   *text += more;
 }
@@ -24,12 +26,6 @@ void add(std::string* text, const std::string& more) {
 std::string ago(std::int64_t then_ns, std::int64_t now_ns) {
   char text[48];
   std::snprintf(text, sizeof text, "%.1f s ago", static_cast<double>(now_ns - then_ns) / 1e9);
-  return text;
-}
-
-std::string hex(std::uint16_t key) {
-  char text[16];
-  std::snprintf(text, sizeof text, "0x%04x", key);
   return text;
 }
 
@@ -57,8 +53,8 @@ std::string trouble_with_gid(const OwnAddress::GidPlace& was, const Gid& now) {
 
 std::string trouble_with_pkey(const OwnAddress::PkeyPlace& was, std::uint16_t now) {
   if (was.pkey == now) return {};
-  const std::string place = "its P_Key " + std::to_string(was.index) + ", " + hex(was.pkey);
-  return place + (now == 0 ? ", is gone" : ", has become " + hex(now));
+  const std::string place = "its P_Key " + std::to_string(was.index) + ", " + key_text(was.pkey);
+  return place + (now == 0 ? ", is gone" : ", has become " + key_text(now));
 }
 
 }  // namespace
@@ -88,16 +84,9 @@ OwnPortState query_own_port(const Device& device, const OwnAddress& own) {
 PortReport report_on_port(const OwnPortState& port, const OwnAddress& own,
                           const PortHistory& history, std::int64_t since_ns, std::int64_t now_ns) {
   PortReport report;
-  const std::string link = trouble_with_link(port, history, since_ns, now_ns);
-  if (!link.empty()) add(&report.trouble, link);
-  if (own.gid && port.gid) {
-    const std::string gid = trouble_with_gid(*own.gid, *port.gid);
-    if (!gid.empty()) add(&report.trouble, gid);
-  }
-  if (own.pkey && port.pkey) {
-    const std::string pkey = trouble_with_pkey(*own.pkey, *port.pkey);
-    if (!pkey.empty()) add(&report.trouble, pkey);
-  }
+  add(&report.trouble, trouble_with_link(port, history, since_ns, now_ns));
+  if (own.gid && port.gid) add(&report.trouble, trouble_with_gid(*own.gid, *port.gid));
+  if (own.pkey && port.pkey) add(&report.trouble, trouble_with_pkey(*own.pkey, *port.pkey));
   if (own.lid != 0 && port.lid != 0 && port.lid != own.lid) {
     add(&report.trouble,
         "its LID " + std::to_string(own.lid) + " has become " + std::to_string(port.lid));

@@ -9,21 +9,11 @@
 
 namespace beeline {
 
-ThreadDomain::Place ThreadDomain::take_place(DeviceContext& context, int most) noexcept {
-  std::atomic<int>& in_use = context.thread_domains();
-  Place place;
-  if (in_use.fetch_add(1, std::memory_order_relaxed) < most) {
-    place.reset(&in_use);
-  } else {
-    in_use.fetch_sub(1, std::memory_order_relaxed);
-  }
-  return place;
-}
-
 ThreadDomain ThreadDomain::make(DeviceContext& context, ibv_pd* pd, int most) {
   ThreadDomain made;
-  made.place_ = take_place(context, most);
-  if (made.place_ == nullptr) return {};
+  const bool has_place = context.thread_domains().fetch_add(1, std::memory_order_relaxed) < most;
+  made.place_.reset(&context.thread_domains());  // leaves it again where there is none
+  if (!has_place) return {};
   const auto fill = [&]() -> Status {
     made.td_ = BL_TRY(verbs::alloc_td(context.api(), context.raw()));
     made.pd_ = BL_TRY(verbs::alloc_parent_domain(context.api(), pd, made.td_.get()));

@@ -43,8 +43,6 @@ class ThreadDomain {
   };
   using Place = std::unique_ptr<std::atomic<int>, Leave>;
 
-  static Place take_place(DeviceContext& context, int most) noexcept;
-
   Place place_;  // counts it among those of the process
   verbs::Td td_;
   verbs::Pd pd_;

@@ -119,21 +119,18 @@ TEST_CASE("card: the functions of one card are ports of it, and of another they 
 TEST_CASE("memlock: the limit is named when it is the reason", "[unit][device]") {
   const Error enomem{Errc::kNoMemory, ENOMEM, "register memory"};
   const std::string text =
-      explain_enomem("registering 64 MiB with mlx5_0", enomem,
-                     {.soft_bytes = 65536, .hard_bytes = 65536, .locked_bytes = 32768});
-  CHECK(text.find("registering 64 MiB with mlx5_0 failed: Cannot allocate memory; the "
-                  "locked-memory limit is 64 KiB (ulimit -l)") == 0);
+      memlock_advice(enomem, {.soft_bytes = 65536, .hard_bytes = 65536, .locked_bytes = 32768});
+  CHECK(text.starts_with("; the locked-memory limit is 64 KiB (ulimit -l)"));
   CHECK(text.find("holds 32 KiB locked") != std::string::npos);
   CHECK(text.find("--ulimit memlock=-1") != std::string::npos);
 }
 
 TEST_CASE("memlock: no advice about a limit that does not apply", "[unit][device]") {
   const Error enomem{Errc::kNoMemory, EAGAIN, "create a queue pair"};
-  CHECK(explain_enomem("it", enomem, {}).find("ulimit") == std::string::npos);
-  CHECK(explain_enomem("it", enomem, {.soft_bytes = 65536, .can_exceed = true}).find("docker") ==
+  CHECK(memlock_advice(enomem, {}).find("ulimit") == std::string::npos);
+  CHECK(memlock_advice(enomem, {.soft_bytes = 65536, .can_exceed = true}).find("docker") ==
         std::string::npos);
-  CHECK(explain_enomem("it", {Errc::kDenied, EACCES, "x"}, {.soft_bytes = 65536}) ==
-        "it failed: Permission denied");
+  CHECK(memlock_advice({Errc::kDenied, EACCES, "x"}, {.soft_bytes = 65536}).empty());
 }
 
 TEST_CASE("memlock: a limit of zero has a text of its own", "[unit][device]") {
