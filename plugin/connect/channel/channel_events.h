@@ -36,12 +36,6 @@ class ChannelEvents {
   // --- Inbound handshakes ---
   // Empty if the peer may have a channel, otherwise the answer to send.
   virtual std::optional<wire::Refuse> check_hello(const wire::Hello& hello) = 0;
-  // The answer to send.
-  virtual Result<wire::ResumeAck, wire::Refuse> check_resume(const wire::Resume& resume) = 0;
-  // After such an answer.
-  virtual void on_resumed(const wire::Resume& resume, NewStream stream) = 0;
-  // Closes the descriptor of an unused channel. Returns false if there is none.
-  virtual bool free_descriptor() = 0;
 
   // --- Both ---
   virtual void on_introduced(Introduced introduced) = 0;

@@ -8,7 +8,6 @@
 #include <cerrno>
 
 #include "common/base/clock.h"
-#include "common/base/log.h"
 #include "plugin/connect/socket/fork_guard.h"
 #include "plugin/connect/socket/socket.h"
 
@@ -79,7 +78,10 @@ void InboundHandshakes::accept_waiting(const Listening& listening) {
 // becomes free would go to the next peer, which would then be dropped for the one after it.
 void InboundHandshakes::on_accept_failure(const Listening& listening, const Error& error) {
   const bool is_out = is_out_of_descriptors(error);
-  if (is_out && handshakes_.size() <= kFewestInbound && events_->free_descriptor()) return;
+  if (is_out && handshakes_.size() <= kFewestInbound &&
+      channels_->drop_unused("this process has no descriptors left")) {
+    return;
+  }
   if (is_out && !handshakes_.empty()) {
     const std::size_t left = handshakes_.size() / 2;
     limit_ = std::max(left, kFewestInbound);
@@ -212,7 +214,7 @@ void InboundHandshakes::on_hello(std::uint64_t id, const wire::Hello& hello) {
 
 void InboundHandshakes::on_resume(std::uint64_t id, const wire::Resume& resume) {
   const int fd = handshakes_.at(id).fd.get();
-  const Result<wire::ResumeAck, wire::Refuse> answer = events_->check_resume(resume);
+  const Result<wire::ResumeAck, wire::Refuse> answer = channels_->check_resume(resume);
   if (!answer) {
     static_cast<void>(send_some(fd, wire::encode(answer.error())));
     if (const std::uint64_t number = refused_.due(); number != 0) {
@@ -224,7 +226,7 @@ void InboundHandshakes::on_resume(std::uint64_t id, const wire::Resume& resume) 
   }
   // The send buffer of a new socket has room for all of it.
   static_cast<void>(send_some(fd, wire::encode(*answer)));
-  events_->on_resumed(resume, release(id));
+  channels_->resume(resume, release(id));
 }
 
 NewStream InboundHandshakes::release(std::uint64_t id) {

@@ -18,7 +18,7 @@
 
 #include "common/base/log.h"
 #include "common/base/problem.h"
-#include "plugin/connect/channel/channel_events.h"
+#include "plugin/connect/channel/channels.h"
 #include "plugin/connect/socket/poller.h"
 
 namespace beeline {
@@ -26,8 +26,8 @@ namespace beeline {
 class InboundHandshakes {
  public:
   InboundHandshakes(Poller& poller, const ProcessName& self, std::chrono::milliseconds timeout,
-                    ChannelEvents& events)
-      : poller_(&poller), self_(&self), timeout_(timeout), events_(&events) {}
+                    Channels& channels, ChannelEvents& events)
+      : poller_(&poller), self_(&self), timeout_(timeout), channels_(&channels), events_(&events) {}
   InboundHandshakes(const InboundHandshakes&) = delete;
   InboundHandshakes& operator=(const InboundHandshakes&) = delete;
   ~InboundHandshakes();
@@ -77,6 +77,7 @@ class InboundHandshakes {
   Poller* poller_;
   const ProcessName* self_;
   std::chrono::milliseconds timeout_;
+  Channels* channels_;
   ChannelEvents* events_;
   std::vector<std::unique_ptr<Listening>> listening_;
   LogLimit dropped_{kLoggedAtFirst};

@@ -36,7 +36,7 @@ ControlLoop::ControlLoop(ControlSetup setup, std::unique_ptr<Poller> poller)
                 {.first_message = setup_.options->half_open_timeout,
                  .peer = setup_.options->peer_timeout},
                 setup_.options->limits, *this),
-      inbound_(*poller_, setup_.self, setup_.options->half_open_timeout, *this),
+      inbound_(*poller_, setup_.self, setup_.options->half_open_timeout, channels_, *this),
       dialer_(*poller_, setup_.self, setup_.options->half_open_timeout, *this),
       connector_(context(), dialer_),
       acceptor_(context()),
@@ -229,10 +229,6 @@ void ControlLoop::on_unreachable(const wire::ProcessId& process, const Error& er
   connector_.on_dial_failed(process, error, text);
 }
 
-bool ControlLoop::free_descriptor() {
-  return channels_.drop_unused("this process has no descriptors left");
-}
-
 void ControlLoop::on_channel_lost(Channel& channel, const std::string& cause) {
   connector_.on_channel_lost(channel, cause);
 }
@@ -297,18 +293,6 @@ Outcome<std::vector<wire::SocketAddress>> ControlLoop::listening_addresses() {
   return addresses;
 }
 
-Result<wire::ResumeAck, wire::Refuse> ControlLoop::check_resume(const wire::Resume& resume) {
-  return channels_.check_resume(resume);
-}
-
-void ControlLoop::on_resumed(const wire::Resume& resume, NewStream stream) {
-  channels_.resume(resume, std::move(stream));
-}
-
-bool ControlLoop::has_precedence_over(const wire::ProcessId& other) const {
-  return setup_.self.id < other;
-}
-
 std::optional<wire::Refuse> ControlLoop::check_hello(const wire::Hello& hello) {
   if (std::optional<wire::Refuse> refusal = check_identity(hello)) return refusal;
   std::optional<std::string> limit = channels_.make_room(hello.process);
@@ -331,7 +315,7 @@ std::optional<wire::Refuse> ControlLoop::check_identity(const wire::Hello& hello
     return wire::Refuse{.code = wire::RefuseCode::kUnknownListener,
                         .text = "it takes the name of the process that it dials"};
   }
-  if (!has_precedence_over(hello.process)) return std::nullopt;
+  if (hello.process <= setup_.self.id) return std::nullopt;
   const Channel* const open = channels_.find_process(hello.process);
   const bool ours_stands = open != nullptr && open->direction() == Direction::kDialed;
   if (!ours_stands && !dialer_.has_introduced(hello.process)) return std::nullopt;

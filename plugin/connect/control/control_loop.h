@@ -30,8 +30,6 @@ class ControlLoop final : ChannelEvents, PortEvents {
  public:
   static Result<std::unique_ptr<ControlLoop>> create(ControlSetup setup);
   ControlLoop(ControlSetup setup, std::unique_ptr<Poller> poller);
-  ControlLoop(const ControlLoop&) = delete;
-  ControlLoop& operator=(const ControlLoop&) = delete;
   ~ControlLoop();
 
   void run();
@@ -62,9 +60,6 @@ class ControlLoop final : ChannelEvents, PortEvents {
   void on_unreachable(const wire::ProcessId& process, const Error& error,
                       const std::string& text) override;
   std::optional<wire::Refuse> check_hello(const wire::Hello& hello) override;
-  bool free_descriptor() override;
-  Result<wire::ResumeAck, wire::Refuse> check_resume(const wire::Resume& resume) override;
-  void on_resumed(const wire::Resume& resume, NewStream stream) override;
   void on_introduced(Introduced introduced) override;
   Status on_message(Channel& channel, const wire::Frame& frame) override;
   void on_channel_lost(Channel& channel, const std::string& cause) override;
@@ -79,7 +74,6 @@ class ControlLoop final : ChannelEvents, PortEvents {
   // Where peers can dial this process. Opens a listening socket if there is none yet.
   Outcome<std::vector<wire::SocketAddress>> listening_addresses();
   std::optional<wire::Refuse> check_identity(const wire::Hello& hello);
-  bool has_precedence_over(const wire::ProcessId& other) const;
   ControlContext context();
 
   ControlSetup setup_;
