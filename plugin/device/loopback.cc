@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "plugin/device/agree.h"
 #include "plugin/verbs/qp_steps.h"
 #include "plugin/verbs/query.h"
 

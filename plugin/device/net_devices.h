@@ -46,8 +46,6 @@ class NetDevices {
 
   // `groups` are the members of the first devices.
   explicit NetDevices(const std::vector<std::vector<const Device*>>& groups);
-  NetDevices(const NetDevices&) = delete;
-  NetDevices& operator=(const NetDevices&) = delete;
 
   // The number of all devices. Their numbers are 0 to count() - 1.
   std::size_t count() const noexcept { return count_.load(std::memory_order_acquire); }

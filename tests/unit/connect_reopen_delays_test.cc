@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // When a device that is gone is looked for.
-#include "plugin/connect/path/reopen_delays.h"
+#include "plugin/connect/path/port_watch.h"
 
 #include "tests/support/catch.h"
 

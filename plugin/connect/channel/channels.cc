@@ -10,7 +10,6 @@
 
 #include "common/base/clock.h"
 #include "common/base/host.h"
-#include "common/base/log.h"
 #include "common/check/assert.h"
 #include "plugin/connect/socket/fork_guard.h"
 #include "plugin/connect/socket/socket.h"

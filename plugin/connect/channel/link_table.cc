@@ -2,9 +2,6 @@
 #include "plugin/connect/channel/link_table.h"
 
 #include <algorithm>
-#include <utility>
-
-#include "common/check/assert.h"
 
 namespace beeline {
 

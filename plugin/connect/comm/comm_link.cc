@@ -13,7 +13,6 @@
 #include "plugin/connect/comm/control_mailbox.h"
 #include "plugin/connect/socket/lock_without_sleeping.h"
 #include "plugin/device/device.h"
-#include "plugin/wire/message.h"
 
 namespace beeline {
 namespace {

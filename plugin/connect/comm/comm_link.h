@@ -46,8 +46,6 @@ class CommLink final : public Link, public std::enable_shared_from_this<CommLink
   CommLink(PeerName peer, CommNumbers numbers, std::vector<const Device*> devices,
            std::shared_ptr<MessageSink> outbox, std::shared_ptr<ControlMailbox> mailbox,
            bool exchanges_reports = false);
-  CommLink(const CommLink&) = delete;
-  CommLink& operator=(const CommLink&) = delete;
   ~CommLink() override;
 
   void send_goodbye(std::uint32_t settled) noexcept override;

@@ -6,7 +6,6 @@
 #include <pthread.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <exception>
 #include <mutex>
 #include <system_error>

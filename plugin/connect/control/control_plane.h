@@ -36,8 +36,6 @@ class ControlPlane {
   ControlPlane(ControlOptions options, const DeviceTable& devices,
                PortEvents* port_events = nullptr)
       : options_(std::move(options)), port_events_(port_events), devices_(&devices) {}
-  ControlPlane(const ControlPlane&) = delete;
-  ControlPlane& operator=(const ControlPlane&) = delete;
   // Ends the control thread at once, without goodbyes.
   ~ControlPlane();
 

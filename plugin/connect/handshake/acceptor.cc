@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "common/base/host.h"
-#include "common/base/log.h"
 #include "plugin/connect/path/wire_conversion.h"
 
 namespace beeline {

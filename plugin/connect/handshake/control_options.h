@@ -7,7 +7,7 @@
 #include <chrono>
 #include <string>
 
-#include "plugin/connect/channel/peer_limits.h"
+#include "plugin/connect/channel/channels.h"
 #include "plugin/connect/comm/comm_slots.h"
 #include "plugin/connect/comm/connection.h"
 #include "plugin/connect/path/qp_options.h"

@@ -2,7 +2,6 @@
 #include "plugin/connect/handshake/path_remaker.h"
 
 #include <algorithm>
-#include <optional>
 #include <variant>
 
 #include "common/base/clock.h"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plugin/connect/handshake/pending_comm.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "common/base/host.h"

@@ -7,9 +7,13 @@
 // Threads: the control thread.
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
 #include <map>
+#include <optional>
+#include <string>
 
-#include "plugin/connect/path/reopen_delays.h"
+#include "common/base/clock.h"
 #include "plugin/connect/socket/poller.h"
 #include "plugin/device/device_table.h"
 #include "plugin/verbs/async_event.h"
@@ -36,6 +40,32 @@ class PortSource {
 
  protected:
   ~PortSource() = default;
+};
+
+// How long to wait before a device that is gone is looked for. The context of each device that was
+// opened stays open (decision 0026), so one that fails as soon as it is back is opened less and
+// less often.
+class ReopenDelays {
+ public:
+  static constexpr std::int64_t kFirstNs = 100 * kNsPerMs;
+  static constexpr std::int64_t kLongestNs = 600 * kNsPerSec;
+  static constexpr std::int64_t kBriefLifeNs = kNsPerSec;
+
+  // The device has failed.
+  std::int64_t after_failure(const std::string& ibdev, std::int64_t now_ns) {
+    Last& last = last_[ibdev];
+    const bool was_brief = last.opened_ns && now_ns - *last.opened_ns < kBriefLifeNs;
+    last.delay_ns = was_brief ? std::min(2 * last.delay_ns, kLongestNs) : kFirstNs;
+    return last.delay_ns;
+  }
+  void opened(const std::string& ibdev, std::int64_t now_ns) { last_[ibdev].opened_ns = now_ns; }
+
+ private:
+  struct Last {
+    std::optional<std::int64_t> opened_ns;
+    std::int64_t delay_ns = 0;  // after the last failure
+  };
+  std::map<std::string, Last> last_;
 };
 
 class PortWatch final : public PortSource {

@@ -30,8 +30,6 @@ class MessageSink {
 class Outbox final : public MessageSink {
  public:
   Outbox(UniqueFd fd, Poller& poller) : fd_(std::move(fd)), poller_(&poller) {}
-  Outbox(const Outbox&) = delete;
-  Outbox& operator=(const Outbox&) = delete;
 
   int fd() const noexcept { return fd_.get(); }
   void set_key(Poller::Key key) noexcept { key_ = key; }
