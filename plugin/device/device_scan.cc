@@ -145,13 +145,9 @@ void DeviceScan::scan_device(ibv_device* device) {
   if (!attr || !quiet) return find(failed(ibdev, attr ? quiet.error() : attr.error()));
   auto& owned = table_->contexts_.emplace_back(
       std::make_unique<DeviceContext>(std::move(*context), ibdev, 0));
-  scan_ports(*owned, *attr, is_iwarp ? Transport::kIwarp : Transport::kInfiniBand);
-}
-
-void DeviceScan::scan_ports(DeviceContext& context, const ibv_device_attr& attr,
-                            Transport ib_or_iwarp) {
-  for (int port = 1; port <= attr.phys_port_cnt; ++port) {
-    scan_port(context, attr, ib_or_iwarp, static_cast<std::uint8_t>(port));
+  for (int port = 1; port <= attr->phys_port_cnt; ++port) {
+    scan_port(*owned, *attr, is_iwarp ? Transport::kIwarp : Transport::kInfiniBand,
+              static_cast<std::uint8_t>(port));
   }
 }
 

@@ -21,7 +21,6 @@ class DeviceScan {
 
  private:
   void scan_device(ibv_device* device);
-  void scan_ports(DeviceContext& context, const ibv_device_attr& attr, Transport ib_or_iwarp);
   void scan_port(DeviceContext& context, const ibv_device_attr& attr, Transport ib_or_iwarp,
                  std::uint8_t port);
   void fill(Device& device, const ibv_device_attr& attr, PortReading reading,

@@ -4,10 +4,11 @@
 //
 // Lifecycle: devices, contexts and protection domains exist as long as the table. The runtime never
 // destroys its table, because at exit other threads may still be inside a verbs call. Threads:
-// const after the scan, but for returned_devices.h; read_port() and DeviceContext::pd() may be
+// const after the scan, but for reopen(); read_port() and DeviceContext::pd() may be
 // called from any thread.
 #pragma once
 
+#include <deque>
 #include <memory>
 #include <optional>
 #include <span>
@@ -17,7 +18,6 @@
 #include "common/base/finding.h"
 #include "plugin/device/device.h"
 #include "plugin/device/rail_devices.h"
-#include "plugin/device/returned_devices.h"
 
 namespace beeline {
 
@@ -58,17 +58,22 @@ class DeviceTable {
   std::span<const std::unique_ptr<DeviceContext>> contexts() const noexcept { return contexts_; }
   const verbs::Api& api() const noexcept { return *api_; }
 
-  // For the control thread: opens a device again that was gone and has come back. Null: it has not.
-  Result<DeviceContext*> reopen(const DeviceContext& gone) const {
-    return returned_->reopen(gone, devices_, sysfs_root_, static_cast<int>(contexts_.size()));
-  }
-  // Calls `take` for each port of the context. For the control thread.
+  // --- For the control thread only ---
+  // Opens a device again that was removed from its host, or failed for good, and came back. The old
+  // context stays unusable, so the device gets a new one, and each of its ports a new Device, which
+  // Device::newest() of the former one returns. What was opened stays open, because other threads
+  // may still use it. Null: it is not there yet, has no link, or is not the same device.
+  Result<DeviceContext*> reopen(const DeviceContext& gone) const;
+  // Calls `take` for each port of the context.
   template <class Take>
   void each_port_of(const DeviceContext& context, Take&& take) const {
     for (const Device& device : devices_) {
       if (device.context == &context) take(device);
     }
-    returned_->each_port_of(context, take);
+    for (const Returned& returned : returned_) {
+      if (returned.context.get() != &context) continue;
+      for (const Device& port : returned.ports) take(port);
+    }
   }
 
   // Reads the current state of the port.
@@ -76,14 +81,18 @@ class DeviceTable {
 
  private:
   friend class DeviceScan;
-  explicit DeviceTable(const verbs::Api& api)
-      : api_(&api), returned_(std::make_unique<ReturnedDevices>(api)) {}
+  explicit DeviceTable(const verbs::Api& api) : api_(&api) {}
+
+  struct Returned {
+    std::unique_ptr<DeviceContext> context;
+    std::deque<Device> ports;  // stay where they are
+  };
 
   const verbs::Api* api_;
   std::string sysfs_root_;
   std::vector<std::unique_ptr<DeviceContext>> contexts_;
   std::vector<Device> devices_;
-  std::unique_ptr<ReturnedDevices> returned_;
+  mutable std::deque<Returned> returned_;
   std::vector<const Device*> pointers_;  // to devices_, by index
   std::vector<Finding> findings_;
 };

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plugin/device/returned_devices.h"
-
+//
+// Devices that were removed from their host, or failed for good, and came back.
 #include <algorithm>
 #include <vector>
 
 #include "common/check/assert.h"
+#include "plugin/device/device_table.h"
 #include "plugin/device/netdev.h"
 #include "plugin/device/port_facts.h"
 #include "plugin/verbs/create.h"
@@ -37,11 +38,9 @@ Result<Device> port_again(const Device& former, DeviceContext& context,
 
 }  // namespace
 
-Result<DeviceContext*> ReturnedDevices::reopen(const DeviceContext& gone,
-                                               std::span<const Device> known,
-                                               const std::string& sysfs_root, int first_index) {
+Result<DeviceContext*> DeviceTable::reopen(const DeviceContext& gone) const {
   BL_ASSERT(gone.is_gone(), "a device is opened again after it has gone");
-  const std::vector<const Device*> former = ports_of(gone, known);
+  const std::vector<const Device*> former = ports_of(gone, devices_);
   if (former.empty()) return nullptr;
   const verbs::DeviceList list = BL_TRY(verbs::DeviceList::get(*api_));
   const auto found = std::ranges::find_if(list.devices(), [&](ibv_device* device) {
@@ -50,18 +49,18 @@ Result<DeviceContext*> ReturnedDevices::reopen(const DeviceContext& gone,
   if (found == list.devices().end()) return nullptr;
   // Another device may have got the name.
   const Device& first = *former.front();
-  if (pci_path_of(sysfs_root, first.ibdev, first.netdev) != first.pci_path) return nullptr;
-  Opened opened;
+  if (pci_path_of(sysfs_root_, first.ibdev, first.netdev) != first.pci_path) return nullptr;
+  Returned opened;
   opened.context =
       std::make_unique<DeviceContext>(BL_TRY(verbs::open_device(*api_, *found)), gone.ibdev(),
-                                      first_index + static_cast<int>(all_.size()));
+                                      static_cast<int>(contexts_.size() + returned_.size()));
   for (const Device* const port : former) {
-    opened.ports.push_back(BL_TRY(port_again(*port, *opened.context, sysfs_root)));
+    opened.ports.push_back(BL_TRY(port_again(*port, *opened.context, sysfs_root_)));
   }
   // Its addresses are known once it has a link.
   if (std::ranges::none_of(opened.ports, [](const Device& port) { return port.facts.is_active(); }))
     return nullptr;
-  Opened& kept = all_.emplace_back(std::move(opened));
+  Returned& kept = returned_.emplace_back(std::move(opened));
   for (std::size_t i = 0; i < former.size(); ++i) {
     former[i]->successor->store(&kept.ports[i], std::memory_order_release);
   }

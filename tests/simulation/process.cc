@@ -315,7 +315,7 @@ void Process::remove(std::size_t index, std::int64_t event_delay_ns) {
   tell(index, verbs::EventKind::kDeviceFatal, event_delay_ns);
 }
 
-// As ReturnedDevices::reopen() and PortWatch::find_again().
+// As DeviceTable::reopen() and PortWatch::find_again().
 void Process::bring_back(std::size_t index) {
   if (!nics_of_[index]->is_removed()) return;
   const Device& former = devices_[index].newest();
