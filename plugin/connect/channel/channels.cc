@@ -35,6 +35,11 @@ std::size_t most_channels(const PeerLimits& limits) noexcept {
 
 }  // namespace
 
+std::string seconds_text(std::chrono::milliseconds time) {
+  if (time.count() % 1000 != 0) return std::to_string(time.count()) + " ms";
+  return std::to_string(time.count() / 1000) + " s";
+}
+
 Channels::~Channels() {
   for (const auto& [id, channel] : channels_) channel->outbox().close();
 }
@@ -219,11 +224,6 @@ Failure<Problem> Channels::report_violation(const Channel& channel, std::string 
             channel.peer().text().c_str(), static_cast<unsigned long long>(number), cause.c_str());
   }
   return fail(Problem(Errc::kProtocol, std::move(cause)));
-}
-
-std::string Channels::seconds_text(std::chrono::milliseconds time) {
-  if (time.count() % 1000 != 0) return std::to_string(time.count()) + " ms";
-  return std::to_string(time.count() / 1000) + " s";
 }
 
 std::string Channels::cause_of(const Error& error, const Channel& channel) const {

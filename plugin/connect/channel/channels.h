@@ -23,6 +23,8 @@
 
 namespace beeline {
 
+std::string seconds_text(std::chrono::milliseconds time);  // "20 s", "1500 ms"
+
 // Limits on the connections and descriptors that peers may use. A peer that has the token of a
 // listener is accepted, but it may still be malicious or faulty. The limits leave room for other
 // peers.
@@ -144,7 +146,6 @@ class Channels {
   bool drop_oldest(const std::string& why, Eligible&& eligible);
   static constexpr const char* kProcessEnded = "its process ended without goodbye";
   std::string cause_of(const Error& error, const Channel& channel) const;
-  static std::string seconds_text(std::chrono::milliseconds time);  // "20 s"
 
   Poller* poller_;
   const ProcessName* self_;

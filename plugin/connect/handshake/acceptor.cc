@@ -47,12 +47,12 @@ void Acceptor::on_connect(Channel& channel, wire::Connect connect) {
   PendingAccept& added = add(comm, std::move(pending));
   at_listener_[added.connect.listener].insert(comm);
   if (const Checked checked = check_limits(added, listener->unaccepted); !checked) {
-    return refuse(comm, checked.error());
+    return fail_comm(comm, checked.error());
   }
   limit_waiting(added.connect.listener);
-  if (const Checked checked = check(added); !checked) return refuse(comm, checked.error());
+  if (const Checked checked = check(added); !checked) return fail_comm(comm, checked.error());
   log_layout(added);
-  if (const Checked made = make(comm, added); !made) return refuse(comm, made.error());
+  if (const Checked made = make(comm, added); !made) return fail_comm(comm, made.error());
   connect_paths(comm);
 }
 
@@ -100,11 +100,11 @@ void Acceptor::limit_waiting(std::uint32_t listener) {
   const std::size_t most = context_.options->limits.waiting;
   const std::set<std::uint32_t>& waiting = at_listener_.at(listener);
   if (waiting.size() <= most) return;
-  refuse(*waiting.begin(),
-         {wire::RejectCode::kAbandoned,
-          "a listener on " + host_name() + " keeps no more than " + std::to_string(most) +
-              " waiting connections, and as many newer ones have arrived",
-          accept_error(Errc::kNoMemory)});
+  fail_comm(*waiting.begin(),
+            {wire::RejectCode::kAbandoned,
+             "a listener on " + host_name() + " keeps no more than " + std::to_string(most) +
+                 " waiting connections, and as many newer ones have arrived",
+             accept_error(Errc::kNoMemory)});
 }
 
 // A peer that has lost the channel before it got an answer sends its CONNECT again.
@@ -144,7 +144,7 @@ void Acceptor::on_ready(const Channel& channel, const wire::Ready& ready) {
   PendingAccept* const pending = find(channel, ready.comm);
   if (pending == nullptr || pending->state != AcceptState::kAwaitReady) return;
   if (const Checked taken = take_ready(*pending, ready); !taken) {
-    return refuse(ready.comm, taken.error());
+    return fail_comm(ready.comm, taken.error());
   }
   pending->is_peer_ready = true;
   advance(ready.comm);
@@ -200,15 +200,11 @@ void Acceptor::on_timeout(std::uint32_t comm) {
   const std::string text = pending.end->is_connected()
                                ? pending.peer + " did not send READY " + limit
                                : connecting_timeout_text(pending, limit);
-  refuse(comm, {wire::RejectCode::kAbandoned, text, accept_error(Errc::kTimeout)});
-}
-
-void Acceptor::fail_comm(std::uint32_t comm, const HandshakeFailure& failure) {
-  refuse(comm, failure);
+  fail_comm(comm, {wire::RejectCode::kAbandoned, text, accept_error(Errc::kTimeout)});
 }
 
 // The log comes first: the peer's process may end the job as soon as it gets the message.
-void Acceptor::refuse(std::uint32_t comm, const HandshakeFailure& failure) {
+void Acceptor::fail_comm(std::uint32_t comm, const HandshakeFailure& failure) {
   const PendingAccept& pending = comms_.at(comm);
   warn(pending, failure.text);
   const Channel* const channel = channel_of(pending);

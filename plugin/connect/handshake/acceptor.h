@@ -80,10 +80,9 @@ class Acceptor final : public HandshakeEnd<PendingAccept> {
   void send_accept(std::uint32_t comm, PendingAccept& pending, const Channel& channel);
   void deliver(std::uint32_t comm, Channel& channel);
   void on_timeout(std::uint32_t comm) override;
-  // The comm is gone after each of these. refuse() and fail_comm() log the reason and tell it to
+  // The comm is gone after each of these. fail_comm() logs the reason and tells it to
   // the peer, drop() only logs it, and abandon() is for a closed listener.
   void fail_comm(std::uint32_t comm, const HandshakeFailure& failure) override;
-  void refuse(std::uint32_t comm, const HandshakeFailure& failure);
   void drop(std::uint32_t comm, const std::string& why);
   void abandon(std::uint32_t comm);
   void forget(std::uint32_t comm);

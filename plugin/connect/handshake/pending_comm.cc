@@ -208,9 +208,7 @@ std::string connecting_timeout_text(const PendingComm& comm, const std::string& 
 }
 
 std::string timeout_limit_text(const ControlOptions& options) {
-  const std::chrono::milliseconds limit = options.connect_timeout;
-  if (limit.count() % 1000 != 0) return "within " + std::to_string(limit.count()) + " ms";
-  return "within " + std::to_string(limit.count() / 1000) + " s";
+  return "within " + seconds_text(options.connect_timeout);
 }
 
 }  // namespace beeline
