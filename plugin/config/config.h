@@ -69,6 +69,8 @@ struct ParamText {
   std::string_view help;
 };
 std::vector<ParamText> param_texts();
+// docs/parameters.md.
+std::string params_markdown();
 
 inline constexpr std::string_view kParamPrefix = "BEELINE_";
 

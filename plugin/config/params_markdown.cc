@@ -2,8 +2,6 @@
 //
 // The page has a table for each group of parameters, and then a section for each parameter, because
 // the help is too long for a table.
-#include "plugin/config/params_markdown.h"
-
 #include <cctype>
 
 #include "plugin/config/config.h"

@@ -4,7 +4,7 @@
 // is not installed.
 #include <cstdio>
 
-#include "plugin/config/params_markdown.h"
+#include "plugin/config/config.h"
 
 int main(int argc, char** argv) {
   std::FILE* file = argc > 1 ? std::fopen(argv[1], "w") : stdout;

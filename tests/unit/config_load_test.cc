@@ -8,7 +8,6 @@
 #include <set>
 
 #include "plugin/config/nearest.h"
-#include "plugin/config/params_markdown.h"
 #include "tests/support/catch.h"
 #include "tests/support/found.h"
 
