@@ -75,8 +75,7 @@ Outcome<PkeyPair> agree_pkey(const PkeySide& local, const PkeySide& remote) {
       const std::uint16_t theirs = remote.table[j];
       if (((ours ^ theirs) & kPartition) != 0 || ((ours | theirs) & kFullMember) == 0) continue;
       return PkeyPair{.local_index = static_cast<std::uint16_t>(i),
-                      .remote_index = static_cast<std::uint16_t>(j),
-                      .partition = static_cast<std::uint16_t>(ours & kPartition)};
+                      .remote_index = static_cast<std::uint16_t>(j)};
     }
   }
   return fail("no partition that both ends are in, one of them as a full member: partition keys " +

@@ -32,7 +32,6 @@ struct PkeySide {
 struct PkeyPair {
   std::uint16_t local_index = 0;
   std::uint16_t remote_index = 0;
-  std::uint16_t partition = 0;  // the 15 bits that both keys have in common
 };
 // The first partition (by the local index, then by the remote one) of which both ends are members,
 // at least one of them a full member: two limited members cannot communicate.

@@ -29,9 +29,6 @@ struct Capabilities {
   bool relaxed_ordering = false;  // payload may be registered with relaxed ordering
   bool dmabuf = false;            // the library supports it; the driver may still refuse it
   std::uint32_t max_msg_bytes = 0;
-  int max_qp_wr = 0;
-  int max_sge = 0;
-  int max_cqe = 0;
   int max_rd_atomic = 0;  // outstanding READs, in each direction
 };
 
@@ -40,8 +37,6 @@ struct PortFacts {
   ibv_port_state state = IBV_PORT_NOP;
   ibv_mtu active_mtu = IBV_MTU_1024;
   std::uint16_t lid = 0;
-  std::uint16_t sm_lid = 0;
-  std::uint8_t lmc = 0;
   std::uint32_t speed_mbps = 0;           // 0: unknown
   std::vector<std::uint16_t> pkeys = {};  // by index; 0: empty entry
   std::vector<GidEntry> gids = {};        // the valid entries, by index

@@ -59,9 +59,6 @@ Capabilities capabilities(const verbs::Api& api, const DeviceOptions& options,
           .adaptive_routing = options.adaptive_routing.value_or(is_infiniband),
           .relaxed_ordering = options.relaxed_ordering.value_or(true) && api.can_relax_ordering(),
           .dmabuf = api.can_register_dmabuf(),
-          .max_qp_wr = attr.max_qp_wr,
-          .max_sge = attr.max_sge,
-          .max_cqe = attr.max_cqe,
           .max_rd_atomic = std::min(attr.max_qp_rd_atom, attr.max_qp_init_rd_atom)};
 }
 

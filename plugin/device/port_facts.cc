@@ -70,8 +70,6 @@ Result<PortReading> read_port_facts(const verbs::Api& api, const PortName& name,
   reading.facts = {.state = port.attr.state,
                    .active_mtu = port.attr.active_mtu,
                    .lid = port.attr.lid,
-                   .sm_lid = port.attr.sm_lid,
-                   .lmc = port.attr.lmc,
                    .speed_mbps = speed_of(api, name, port, sysfs_root),
                    .pkeys = read_pkeys(api, name, port.attr.pkey_tbl_len),
                    .gids = read_gids(api, name, port.attr, sysfs_root)};

@@ -15,8 +15,8 @@
 
 namespace beeline {
 
-// A process is identified by its start time, because its id may be used again after its end.
-// The start time in clock ticks since boot (field 22 of /proc/PID/stat). Empty: there is no such
+// A process is identified by its start time, because its id may be used again after its end: the
+// start time in clock ticks since boot (field 22 of /proc/PID/stat). Empty: there is no such
 // process.
 std::optional<std::uint64_t> process_start_time(pid_t pid);
 

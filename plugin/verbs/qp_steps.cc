@@ -17,14 +17,13 @@ ibv_ah_attr address_of(const PathParams& path) {
   ibv_ah_attr address = {};
   address.dlid = path.dlid;
   address.sl = path.sl;
-  address.src_path_bits = path.src_path_bits;
   address.is_global = path.is_global ? 1 : 0;
   address.port_num = path.port;
   if (path.is_global) {
     address.grh = {.dgid = path.dgid,
                    .flow_label = path.flow_label,
                    .sgid_index = path.sgid_index,
-                   .hop_limit = path.hop_limit,
+                   .hop_limit = 255,
                    .traffic_class = path.traffic_class};
   }
   return address;

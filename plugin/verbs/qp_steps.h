@@ -28,11 +28,9 @@ struct PathParams {
   std::uint8_t port = 1;   // of the local device
   std::uint16_t dlid = 0;  // InfiniBand
   std::uint8_t sl = 0;
-  std::uint8_t src_path_bits = 0;
   bool is_global = false;  // always on RoCE; on InfiniBand if there is a router between the ends
   ibv_gid dgid = {};
   std::uint8_t sgid_index = 0;
-  std::uint8_t hop_limit = 255;
   std::uint8_t traffic_class = 0;
   std::uint32_t flow_label = 0;  // 20 bits; RoCE v2 derives the UDP source port from it
 };

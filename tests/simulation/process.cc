@@ -136,9 +136,6 @@ Device Process::describe(const Nic& nic, int index, DeviceContext& context) {
   device.pci_path = "/sys/devices/pci0000:00/0000:00:0" + std::to_string(index) + ".0";
   device.card_path = device.pci_path;
   device.caps.max_msg_bytes = 1U << 30;
-  device.caps.max_qp_wr = 4096;
-  device.caps.max_sge = 4;
-  device.caps.max_cqe = 1 << 16;
   device.caps.max_rd_atomic = 16;
   device.facts = {.state = nic.is_active() ? IBV_PORT_ACTIVE : IBV_PORT_DOWN,
                   .active_mtu = IBV_MTU_4096,

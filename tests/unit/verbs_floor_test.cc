@@ -194,7 +194,6 @@ TEST_CASE("steps: RTR passes the path to the peer on", "[unit][verbs]") {
   PathParams path{.port = 2,
                   .dlid = 17,
                   .sl = 3,
-                  .src_path_bits = 1,
                   .is_global = true,
                   .sgid_index = 5,
                   .traffic_class = 106,
@@ -216,7 +215,6 @@ TEST_CASE("steps: RTR passes the path to the peer on", "[unit][verbs]") {
   CHECK(attr.ah_attr.port_num == 2);
   CHECK(attr.ah_attr.dlid == 17);
   CHECK(attr.ah_attr.sl == 3);
-  CHECK(attr.ah_attr.src_path_bits == 1);
   CHECK(attr.ah_attr.is_global == 1);
   CHECK(attr.ah_attr.grh.dgid.raw[15] == 9);
   CHECK(attr.ah_attr.grh.sgid_index == 5);
