@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "plugin/recovery/recover.h"
+#include "plugin/transfer/comm.h"
 
 namespace beeline {
 

@@ -101,46 +101,33 @@ RepairEvent event_at(std::size_t path, RepairEvent::Kind kind) noexcept {
 void Recover::on_failed_request(Comm& comm, const Path& path, const ibv_wc& failed,
                                 const char* doing) {
   // Requests that are flushed after a fault of a program have the same cause.
-  const bool is_explained = is_path_failure(failed.status) && !give_up_.suspects(path.index);
+  const bool is_explained = is_path_failure(failed.status) && !ending_.suspects(path.index);
   if (!is_explained || !can_recover(comm, path.index) ||
       state(comm).engine.count_failure(path.index, failed.status == IBV_WC_LOC_QP_OP_ERR,
                                        now_ns())) {
-    return give_up_.on_failed_request(comm, path, failed, doing);
+    return suspect(comm, path, failed, doing);
   }
   fail_path(comm, path.index,
             std::string("a ") + doing + " failed: " + verbs::wc_status_text(failed.status));
 }
 
 Errc Recover::on_refused(Comm& comm, const Path& path, int rc, const char* doing) {
-  if (!can_recover(comm, path.index)) return give_up_.on_refused(comm, path, rc, doing);
-  fail_path(comm, path.index,
-            std::string("cannot ") + doing + ": " +
-                describe({Errc::kSystem, rc, "the device refused it"}));
+  const std::string why = describe({Errc::kSystem, rc, "the device refused it"});
+  if (!can_recover(comm, path.index)) return end_on(comm, path, doing, why);
+  fail_path(comm, path.index, std::string("cannot ") + doing + ": " + why);
   return Errc::kOk;
 }
 
 void Recover::on_unreadable_queue(Comm& comm, const Path& path) {
   if (!path.posts) return;  // nothing of it counts any more
-  if (!can_recover(comm, path.index)) return give_up_.on_unreadable_queue(comm, path);
-  fail_path(comm, path.index, "its completion queue cannot be read");
-}
-
-void Recover::on_protocol_error(Comm& comm, const char* what) {
-  give_up_.on_protocol_error(comm, what);
-}
-
-Errc Recover::on_fault(Comm& comm, Errc code, const char* doing, const std::string& cause) {
-  return give_up_.on_fault(comm, code, doing, cause);
+  const char* const why = "its completion queue cannot be read";
+  if (can_recover(comm, path.index)) return fail_path(comm, path.index, why);
+  (void)end_on(comm, path, "go on", why);
 }
 
 Status Recover::on_alarm(Comm& comm) {
   advance(comm);
-  return give_up_.on_alarm(comm);
-}
-
-Errc Recover::on_call_while_alarmed(Comm& comm, const char* call, bool* may) {
-  advance(comm);
-  return give_up_.on_call_while_alarmed(comm, call, may);
+  return check_end(comm);
 }
 
 void Recover::on_waiting(Comm& comm, std::int64_t now_ns) {
@@ -161,12 +148,12 @@ void Recover::on_waiting(Comm& comm, std::int64_t now_ns) {
 Status Recover::on_quiet(Comm& comm, StallWatch::Verdict verdict) {
   if (!comm.has_usable_path()) return {};  // nothing can move until a path is made anew
   if (verdict != StallWatch::Verdict::kStalled || !comm.link().exchanges_reports()) {
-    return give_up_.on_quiet(comm, verdict);
+    return end_if_stalled(comm, verdict);
   }
   // Their devices should have reported an error by now. Soft RoCE can retry for ever.
   for (std::size_t path = 0; path < comm.paths().size(); ++path) {
     if (!comm.is_up(path) || !comm.owes_answer(comm.paths()[path])) continue;
-    if (!can_recover(comm, path)) return give_up_.on_quiet(comm, verdict);
+    if (!can_recover(comm, path)) return end_if_stalled(comm, verdict);
     fail_path(
         comm, path,
         "nothing has completed within BEELINE_STALL_TIMEOUT, and its device reports no error");
@@ -228,7 +215,7 @@ void Recover::take(Comm& comm, const RepairEvent& event, const PathMessage* mess
   if (state.is_busy) return state.waiting.push_back(event);
   state.is_busy = true;
   carry_out(comm, state.engine.on(event, moment(comm)), message);
-  while (!state.waiting.empty() && !give_up_.has_ended()) {
+  while (!state.waiting.empty() && !has_ended()) {
     const RepairEvent next = state.waiting.front();
     state.waiting.erase(state.waiting.begin());
     carry_out(comm, state.engine.on(next, moment(comm)), nullptr);
@@ -249,10 +236,10 @@ void Recover::advance(Comm& comm) {
   }
   // Only now, because a look at one path may have shown that another has failed.
   take(comm, {.kind = RepairEvent::Kind::kLookAtComm});
-  if (give_up_.has_ended()) return comm.link().set_due(Link::kNever);  // the alarm stays
+  if (has_ended()) return comm.link().set_due(Link::kNever);  // the alarm stays
   comm.link().set_due(engine.due_ns(moment(comm)));
   const bool has_rest = comm.regrant_rest();
-  if (engine.needs_service() || has_rest || give_up_.has_suspicion() || !comm.has_usable_path()) {
+  if (engine.needs_service() || has_rest || ending_.suspect() || !comm.has_usable_path()) {
     return;
   }
   comm.gate().lower_alarm();
@@ -274,7 +261,7 @@ void Recover::take_message(Comm& comm, const PathMessage& message) {
   const std::size_t path =
       std::visit([](const auto& any) { return std::size_t{any.path}; }, message);
   if (path >= comm.paths().size() || !is_from_other_role(message, comm.role())) {
-    return give_up_.on_protocol_error(comm, "a report about a path that does not exist");
+    return on_protocol_error(comm, "a report about a path that does not exist");
   }
   RepairEvent event =
       of_path(path, std::visit([](const auto& any) { return event_of(any); }, message));
@@ -289,7 +276,7 @@ void Recover::take_message(Comm& comm, const PathMessage& message) {
     repair_of(comm, path).cause = "it has failed at the other end";
     // A queue pair that the other end fences in the middle of a message may refuse it with a status
     // that otherwise shows a fault of a program.
-    give_up_.forget_suspicion_of(path);
+    ending_.forget_suspicion_of(path);
   }
   const auto* const fenced = std::get_if<wire::Fenced>(&message);
   if (fenced != nullptr && !fenced->finished.empty()) {

@@ -6,8 +6,7 @@
 // again" and requests stay unfinished until it is.
 //
 // RepairEngine (plugin/repair) decides all that. This object feeds it with what has happened, and
-// carries out what it says. Failures that would follow the data to any path end the comm
-// (give_up.h).
+// carries out what it says. Failures that would follow the data to any path end the comm.
 #pragma once
 
 #include <array>
@@ -18,12 +17,17 @@
 #include <vector>
 
 #include "plugin/connect/comm/path_mail.h"
-#include "plugin/recovery/give_up.h"
 #include "plugin/recovery/silence_watch.h"
+#include "plugin/recovery/verdict.h"
+#include "plugin/repair/ending.h"
 #include "plugin/repair/engine.h"
+#include "plugin/transfer/path_events.h"
 #include "plugin/wire/limits.h"
 
 namespace beeline {
+
+// The ports at both ends of one path of the comm.
+Ends ends_of(const Comm& comm, std::size_t path);
 
 // One for each comm. Of a comm with one path, it allocates nothing until that fails.
 class Recover final : public PathEvents {
@@ -100,7 +104,28 @@ class Recover final : public PathEvents {
   static std::vector<const Device*> devices_for(const Comm& comm, const RepairCommand& command);
   static std::string why_stand_in_leaves(const Comm& comm, const RepairCommand& command);
 
-  GiveUp give_up_;
+  // --- The end of the comm: recover_end.cc ---
+  // The comm has failed.
+  bool has_ended() const noexcept { return !end_.has_value(); }
+  void suspect(Comm& comm, const Path& path, const ibv_wc& failed, const char* doing);
+  Status check_end(Comm& comm);
+  Status take_goodbye(Comm& comm, std::int64_t now_ns);
+  Status end_if_stalled(Comm& comm, StallWatch::Verdict verdict);
+  // The cause is at this end of the path.
+  Errc end_on(Comm& comm, const Path& path, const char* doing, const std::string& why);
+  // Logs once that `doing` is impossible and why, and tells the peer.
+  Status end(Comm& comm, std::size_t path, const char* doing, const Verdict& why);
+
+  // The request of Ending::suspect().
+  struct Suspected {
+    FailedRequest request;
+    std::int64_t worked_until_ns = 0;  // when data still moved
+  };
+
+  Ending ending_;
+  std::optional<Suspected> suspected_;
+  Status end_;  // not ok: the comm has ended
+  bool refusal_logged_ = false;
   const std::int64_t give_up_ns_;
   std::unique_ptr<State> state_;
   SilenceWatch silence_;

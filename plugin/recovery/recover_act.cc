@@ -32,11 +32,11 @@ std::string time_before(std::int64_t ago_ns) {
 
 void Recover::carry_out(Comm& comm, const RepairCommands& commands, const PathMessage* message) {
   for (const RepairCommand& command : commands) {
-    if (give_up_.has_ended()) return;
+    if (has_ended()) return;
     const std::optional<RepairEvent> result = carry_out(comm, command, message);
     if (result) carry_out(comm, state_->engine.on(*result, moment(comm)), nullptr);
   }
-  if (give_up_.has_ended()) return;
+  if (has_ended()) return;
   for (Path& path : comm.paths()) {
     BL_ASSERT(path.posts == state_->engine.is_up(path.index),
               "the comm uses a path if, and only if, its state says so");

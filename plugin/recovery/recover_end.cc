@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plugin/recovery/give_up.h"
+//
+// The end of a comm: the first failure that cannot be explained away ends it. Its cause is decided
+// here, logged once and sent to the peer, and every later call fails.
 
 #include <algorithm>
 #include <cstdio>
@@ -7,7 +9,9 @@
 #include "common/base/clock.h"
 #include "common/base/host.h"
 #include "common/base/log.h"
+#include "plugin/recovery/recover.h"
 #include "plugin/repair/times.h"
+#include "plugin/transfer/comm.h"
 
 namespace beeline {
 namespace {
@@ -43,110 +47,104 @@ Ends ends_of(const Comm& comm, std::size_t path) {
           .there = peer.place()};
 }
 
-void GiveUp::on_failed_request(Comm& comm, const Path& path, const ibv_wc& failed,
-                               const char* doing) {
+// A failed completion that another path would not mend.
+void Recover::suspect(Comm& comm, const Path& path, const ibv_wc& failed, const char* doing) {
   comm.stats().add(Counter::kErrors);
   comm.stats().record(Event::kCompletionError, failed.status, failed.vendor_err, path.index);
-  if (suspicion_) return;  // requests that were flushed after it; only the first knows the cause
-  const PathResources& resources = comm.paths()[path.index].resources;
+  if (ending_.suspect()) return;  // requests that were flushed after it; only the first knows why
   // The stall watch may have looked last a long time ago.
   const std::int64_t now = now_ns();
-  suspicion_ = {
+  ending_.suspect(path.index, now);
+  suspected_ = {
       .request = {.doing = doing,
                   .status = failed.status,
                   .vendor_error = failed.vendor_err,
                   .qpn = failed.qp_num,
-                  .peer_qpn = resources.peer_qpn,
-                  .transport = resources.device->transport},
-      .path = path.index,
+                  .peer_qpn = path.resources.peer_qpn,
+                  .transport = path.resources.device->transport},
       .worked_until_ns = std::max(comm.watch().quiet_since_ns(), now - times::kLongestRetryNs)};
   comm.gate().raise_alarm();
-  grace_ends_ns_ = now + times::kGraceNs;
 }
 
-Errc GiveUp::on_refused(Comm& comm, const Path& path, int rc, const char* doing) {
-  const std::string cause = "the cause is at " + ends_of(comm, path.index).here + ": " +
-                            describe({Errc::kSystem, rc, "the device refused it"});
+Errc Recover::end_on(Comm& comm, const Path& path, const char* doing, const std::string& why) {
+  const std::string cause = "the cause is at " + ends_of(comm, path.index).here + ": " + why;
   return end(comm, path.index, doing, {.code = Errc::kSystem, .cause = cause}).error().code;
 }
 
-void GiveUp::on_unreadable_queue(Comm& comm, const Path& path) {
-  const std::string cause =
-      "the cause is at " + ends_of(comm, path.index).here + ": its completion queue cannot be read";
-  (void)end(comm, path.index, "go on", {.code = Errc::kSystem, .cause = cause});
-}
-
-void GiveUp::on_protocol_error(Comm& comm, const char* what) {
+void Recover::on_protocol_error(Comm& comm, const char* what) {
   const std::string cause = ends_of(comm, 0).there + " sent " + what;
   (void)end(comm, 0, "go on", {.code = Errc::kProtocol, .cause = cause});
 }
 
-Errc GiveUp::on_fault(Comm& comm, Errc code, const char* doing, const std::string& cause) {
+Errc Recover::on_fault(Comm& comm, Errc code, const char* doing, const std::string& cause) {
   return end(comm, 0, doing, {.code = code, .cause = cause}).error().code;
 }
 
-Status GiveUp::on_alarm(Comm& comm) {
+Status Recover::check_end(Comm& comm) {
   if (!end_) return end_;
   const Link& link = comm.link();
-  const std::size_t path = suspicion_ ? suspicion_->path : 0;
+  const std::size_t path = ending_.suspect().value_or(0);
+  const std::int64_t now = now_ns();
+  Ending::Peer peer = Ending::Peer::kOpen;
+  bool waits_for_data = false;
   switch (link.state()) {
-    case Link::State::kDead: {
-      comm.collect();  // data that the peer sent before it died has arrived
-      comm.stats().record(Event::kPeerDied);
-      // A fault of this end's port that is over has not ended the peer's process.
-      const std::int64_t since = suspicion_ ? suspicion_->worked_until_ns : now_ns();
-      std::optional<FailedRequest> before;
-      if (suspicion_) before = suspicion_->request;
-      return end(comm, path, "go on",
-                 judge_lost_peer(ends_of(comm, path), link.cause(), before,
-                                 report_on_own_port(comm, path, since)));
-    }
-    case Link::State::kDeviceGone:
-      return end(comm, path, "move data", {.code = Errc::kSystem, .cause = link.cause()});
-    case Link::State::kGoodbye: return on_goodbye(comm);
     case Link::State::kOpen:
     case Link::State::kPathNews: break;
+    case Link::State::kDeviceGone:
+      return end(comm, path, "move data", {.code = Errc::kSystem, .cause = link.cause()});
+    case Link::State::kDead: peer = Ending::Peer::kDead; break;
+    case Link::State::kGoodbye:
+      if (const Status status = take_goodbye(comm, now); !status) return status;
+      peer = Ending::Peer::kClosed;
+      waits_for_data = comm.waits_below(link.peer_settled());
   }
-  if (suspicion_ && now_ns() > grace_ends_ns_) {
-    comm.collect();
-    return end(comm, path, "move data",
-               judge_request(ends_of(comm, path), suspicion_->request,
-                             report_on_own_port(comm, path, suspicion_->worked_until_ns)));
+  const Ending::Reason reason = ending_.look(peer, waits_for_data, now);
+  if (reason == Ending::Reason::kNone) return {};
+  const bool is_closed = peer == Ending::Peer::kClosed;
+  if (!is_closed) comm.collect();  // data that the peer sent before it died has arrived
+  const char* const doing = is_closed ? "finish after the goodbye of the other end" : "move data";
+  const Ends ends = ends_of(comm, path);
+  // A fault of this end's port that is over has not ended the peer's process.
+  const PortReport port =
+      report_on_own_port(comm, path, ending_.suspect() ? suspected_->worked_until_ns : now);
+  switch (reason) {
+    case Ending::Reason::kNone: break;
+    case Ending::Reason::kPeerDied: {
+      comm.stats().record(Event::kPeerDied);
+      std::optional<FailedRequest> before;
+      if (ending_.suspect()) before = suspected_->request;
+      return end(comm, path, "go on", judge_lost_peer(ends, link.cause(), before, port));
+    }
+    case Ending::Reason::kDataMissing:
+      return end(comm, path, doing,
+                 {.code = Errc::kPeerClosed,
+                  .cause = "data that " + ends.there + " had sent did not arrive"});
+    case Ending::Reason::kRequestFailed:
+      return end(comm, path, doing, judge_request(ends, suspected_->request, port));
   }
   return {};
 }
 
-Status GiveUp::on_goodbye(Comm& comm) {
+// An error if a request is left that can never finish.
+Status Recover::take_goodbye(Comm& comm, std::int64_t now_ns) {
+  if (ending_.has_goodbye()) return {};
   const std::uint32_t settled = comm.link().peer_settled();
-  const std::size_t path = suspicion_ ? suspicion_->path : 0;
-  const Ends ends = ends_of(comm, path);
-  if (!goodbye_seen_) {
-    goodbye_seen_ = true;
-    grace_ends_ns_ = now_ns() + times::kGraceNs;
-    comm.stats().record(Event::kPeerBye, 0, settled);
-    if (!comm.finish_below(settled)) {
-      const bool sends = comm.role() == Role::kSend;
-      const std::string cause =
-          ends.there + (sends ? " closed the connection before all had arrived"
-                              : " closed the connection while a receive was waiting");
-      return end(comm, path, sends ? "send" : "receive",
-                 {.code = Errc::kPeerClosed, .cause = cause});
-    }
-  }
-  if (!comm.waits_below(settled) || now_ns() <= grace_ends_ns_) return {};
-  const Verdict lost = {.code = Errc::kPeerClosed,
-                        .cause = "data that " + ends.there + " had sent did not arrive"};
-  return end(comm, path, "finish after the goodbye of the other end",
-             suspicion_ ? judge_request(ends, suspicion_->request,
-                                        report_on_own_port(comm, path, suspicion_->worked_until_ns))
-                        : lost);
+  ending_.begin_goodbye(now_ns);
+  comm.stats().record(Event::kPeerBye, 0, settled);
+  if (comm.finish_below(settled)) return {};
+  const std::size_t path = ending_.suspect().value_or(0);
+  const bool sends = comm.role() == Role::kSend;
+  const std::string cause =
+      ends_of(comm, path).there + (sends ? " closed the connection before all had arrived"
+                                         : " closed the connection while a receive was waiting");
+  return end(comm, path, sends ? "send" : "receive", {.code = Errc::kPeerClosed, .cause = cause});
 }
 
-Errc GiveUp::on_call_while_alarmed(Comm& comm, const char* call, bool* may) {
+Errc Recover::on_call_while_alarmed(Comm& comm, const char* call, bool* may) {
   *may = false;
   if (const Status status = on_alarm(comm); !status) return status.error().code;
-  if (!goodbye_seen_) {
-    *may = !suspicion_;
+  if (!ending_.has_goodbye()) {
+    *may = !ending_.suspect();
     return Errc::kOk;
   }
   if (!refusal_logged_) {
@@ -157,9 +155,10 @@ Errc GiveUp::on_call_while_alarmed(Comm& comm, const char* call, bool* may) {
   return Errc::kPeerClosed;
 }
 
-Status GiveUp::on_quiet(Comm& comm, StallWatch::Verdict verdict) {
+// Nothing has moved for a while, and the comm cannot go on without the paths.
+Status Recover::end_if_stalled(Comm& comm, StallWatch::Verdict verdict) {
   // While a failure is suspected, the grace period decides.
-  if (suspicion_ && !goodbye_seen_) return {};
+  if (ending_.suspect() && !ending_.has_goodbye()) return {};
   if (verdict != StallWatch::Verdict::kStalled) return comm.probe_paths();
   const StallWatch& watch = comm.watch();
   comm.stats().record(Event::kTimedOut, 0, static_cast<std::uint64_t>(watch.limit_ns()));
@@ -174,7 +173,7 @@ Status GiveUp::on_quiet(Comm& comm, StallWatch::Verdict verdict) {
                          report_on_own_port(comm, index, watch.quiet_since_ns())));
 }
 
-Status GiveUp::end(Comm& comm, std::size_t path, const char* doing, const Verdict& why) {
+Status Recover::end(Comm& comm, std::size_t path, const char* doing, const Verdict& why) {
   if (!end_) return end_;
   end_ = fail(why.code, doing);
   comm.gate().raise_alarm();

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Decides when a comm ends because its peer has, or because of a failed request that another path
+// would not mend. Such a request is only suspected at first: the control channel gets a grace
+// period to report that the peer's process died, has closed, or has fenced the path. Like
+// RepairEngine, this object has no clock.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include "plugin/repair/times.h"
+
+namespace beeline {
+
+class Ending {
+ public:
+  enum class Peer : std::uint8_t { kOpen, kClosed, kDead };
+  enum class Reason : std::uint8_t {
+    kNone,
+    kPeerDied,
+    kDataMissing,    // the peer has closed, and data that it had sent does not come
+    kRequestFailed,  // nothing has explained it
+  };
+
+  // Only the first one counts: others are flushed after it.
+  void suspect(std::size_t path, std::int64_t now_ns) noexcept {
+    suspect_ = path;
+    grace_ends_ns_ = now_ns + times::kGraceNs;
+  }
+  std::optional<std::size_t> suspect() const noexcept { return suspect_; }
+  bool suspects(std::size_t path) const noexcept { return suspect_ == path; }
+  // The failure is explained, and the comm can go on without the path.
+  void forget_suspicion_of(std::size_t path) noexcept {
+    if (suspects(path)) suspect_.reset();
+  }
+
+  // Data that the peer sent before may still be on its way.
+  void begin_goodbye(std::int64_t now_ns) noexcept {
+    has_goodbye_ = true;
+    grace_ends_ns_ = now_ns + times::kGraceNs;
+  }
+  bool has_goodbye() const noexcept { return has_goodbye_; }
+
+  Reason look(Peer peer, bool waits_for_data, std::int64_t now_ns) const noexcept {
+    if (peer == Peer::kDead) return Reason::kPeerDied;
+    if (now_ns <= grace_ends_ns_) return Reason::kNone;
+    if (peer == Peer::kClosed && !waits_for_data) return Reason::kNone;
+    if (suspect_) return Reason::kRequestFailed;
+    return peer == Peer::kClosed ? Reason::kDataMissing : Reason::kNone;
+  }
+
+ private:
+  std::optional<std::size_t> suspect_;  // the path
+  bool has_goodbye_ = false;
+  std::int64_t grace_ends_ns_ = 0;
+};
+
+}  // namespace beeline
