@@ -83,7 +83,7 @@ void GpuFlush::leave_lost_rails() {
   if (flusher_->failed_rails() == 0) return;
   for (const Path& path : paths()) {
     const bool has_failed = (flusher_->failed_rails() & bit_of(path)) != 0;
-    if (has_failed && path.resources.device->context->is_gone()) leave_rail(path.rail);
+    if (has_failed && path.rail_device->context->is_gone()) leave_rail(path.rail);
   }
 }
 

@@ -90,11 +90,7 @@ bool GpuFlush::leave_device_of(const Path& path) {
   const std::unique_lock lock(preparing_, std::try_to_lock);
   if (!lock) return false;
   // Another path of the rail may have a device that works already.
-  const bool is_flushed = std::ranges::any_of(paths(), [&](const Path& other) {
-    return &other != &path && other.rail == path.rail && other.resources.queues.loopback &&
-           !other.resources.device->context->is_gone();
-  });
-  if (flusher_ != nullptr && !is_flushed) leave_rail(path.rail);
+  if (flusher_ != nullptr && path.rail_device->context->is_gone()) leave_rail(path.rail);
   return true;
 }
 

@@ -5,6 +5,7 @@
 #include <array>
 #include <iterator>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "tests/component/flush_rig.h"
@@ -169,6 +170,27 @@ TEST_CASE("flush by rail: a rail whose device is gone is not waited for", "[comp
   rig.carry(0, memories[0]);  // had arrived before the device was lost
   flush_and_finish(rig, {memories[0].target()});
   CHECK(rig.take_reads() == Reads{0, 0});
+}
+
+// One path of the rail still has the former device, which is gone; the rail has another already.
+TEST_CASE("flush by rail: a READ that fails is an error, whatever another path's device was",
+          "[component][transfer]") {
+  FlushRig rig({.rails = 2, .paths_on_a_rail = 2});
+  FlushedMemory memory = rig.memory(0b1);
+  prepare(rig, 0b1);
+  const auto paths = rig.comm().paths();
+  const auto is_other = [&](const Path& path) { return path.rail != paths[0].rail; };
+  const Device& former = *std::ranges::find_if(paths, is_other)->resources.device;
+  former.context->set_gone();
+  const auto beside = std::find_if(paths.begin() + 1, paths.end(),
+                                   [&](const Path& path) { return path.rail == paths[0].rail; });
+  const Device* const own = std::exchange(beside->resources.device, &former);
+  rig.carry(0, memory);
+  memory.handle().rkeys[0] ^= 0x55;
+  Request* const request = rig.flush(std::array{memory.target()});
+  BL_MUST(request != nullptr);
+  wait_until([&] { return !test_once(*request, nullptr); }, "an error");
+  beside->resources.device = own;
 }
 
 // The memory has a new key when the rail comes back, by which a flush reads that was planned
