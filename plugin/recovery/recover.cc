@@ -325,7 +325,8 @@ void Recover::check_port(Comm& comm, std::size_t path) {
   const PortHistory& port = is_up ? *device.history : *comm.paths()[path].own_device().history;
   const std::int64_t event_ns = is_up ? port.went_down_ns() : port.newest_ns();
   if (event_ns == 0 || !can_recover(comm, path)) return;
-  if (std::exchange(repair_of(comm, path).port_event_ns, event_ns) == event_ns) return;
+  const std::pair event(&port, event_ns);
+  if (std::exchange(repair_of(comm, path).port_event, event) == event) return;
   if (is_up) return check_port_in_use(comm, path);
   take(comm, ask_own_port(comm, path));
 }

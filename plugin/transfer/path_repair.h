@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "plugin/connect/comm/path_resources.h"
 #include "plugin/wire/message_remake.h"
@@ -17,9 +18,10 @@ namespace beeline {
 struct PathRepair {
   using Report = decltype(wire::Fenced::report);
 
-  std::string cause = {};          // of the failure, in words
-  std::string last_try = {};       // why the path could not be made anew
-  std::int64_t port_event_ns = 0;  // of the last event that was looked at
+  std::string cause = {};     // of the failure, in words
+  std::string last_try = {};  // why the path could not be made anew
+  // The last event of a port that was looked at: whose, and when.
+  std::pair<const PortHistory*, std::int64_t> port_event = {};
   Report ours = {};
   Report theirs = {};
   // Lines whose messages have completed at the sender, although the receiver's report misses them.
