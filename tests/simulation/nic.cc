@@ -209,7 +209,9 @@ void Nic::on_acknowledged(NicQp& qp, std::uint32_t psn) {
     const SendEntry& first = qp.sends.front();
     const std::uint32_t last_psn = first.first_psn + first.packets - 1;
     const bool is_read = first.opcode == IBV_WR_RDMA_READ;
-    if (distance(last_psn, psn) < 0 || (is_read && !first.is_answered)) {
+    // The answer to a READ may have come before that to the one before it.
+    const bool is_done = is_read ? first.is_answered : distance(last_psn, psn) >= 0;
+    if (!is_done) {
       if (!is_read && distance(first.first_psn, psn) >= 0) qp.unacked_psn = (psn + 1) & kPsnMask;
       break;
     }

@@ -153,9 +153,17 @@ void Process::at(std::int64_t when_ns, std::function<void()> call) {
 void Process::control(std::int64_t when_ns, std::function<void()> call) {
   agenda_.at(when_ns, [this, call = std::move(call)] {
     if (is_dead_) return;
-    if (is_stopped()) return control(stopped_until_ns_, call);
+    if (is_stopped()) return postponed_.push_back(call);
     call();
     look_for_orders();
+  });
+}
+
+void Process::stop_until(std::int64_t when_ns) {
+  stopped_until_ns_ = when_ns;
+  agenda_.at(std::max(when_ns, agenda_.now()), [this] {
+    if (is_stopped()) return;
+    for (const auto& call : std::exchange(postponed_, {})) control(agenda_.now(), call);
   });
 }
 

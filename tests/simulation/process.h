@@ -116,7 +116,7 @@ class Process final : public Timers, public PortSource, public MrCaches {
   void tell(std::size_t index, verbs::EventKind kind, std::int64_t delay_ns);
   void remove(std::size_t index, std::int64_t event_delay_ns);
   void bring_back(std::size_t index);
-  void stop_until(std::int64_t when_ns) noexcept { stopped_until_ns_ = when_ns; }
+  void stop_until(std::int64_t when_ns);
   bool is_stopped() const noexcept { return agenda_.now() < stopped_until_ns_; }
   std::int64_t stopped_until_ns() const noexcept { return stopped_until_ns_; }
   // The process ends without a word. Its queue pairs are gone at once.
@@ -156,6 +156,7 @@ class Process final : public Timers, public PortSource, public MrCaches {
   std::vector<Channel*> channels_;
   std::function<void()> wake_;
   std::int64_t stopped_until_ns_ = 0;
+  std::vector<std::function<void()>> postponed_;  // of the control thread, while it is stopped
   std::int64_t order_time_ns_ = 200 * kUs;
   bool is_dead_ = false;
 };

@@ -183,6 +183,24 @@ TEST_CASE("simulation: one end's device refuses the fence, and that of the other
   CHECK(result.violation == "");
 }
 
+TEST_CASE("simulation: a device that is removed again while its process is stopped comes back",
+          "[simulation]") {
+  // The events of both of its lives are seen at the same time.
+  const RunResult result = run_text(
+      "run seed=10053414 hosts=2 nics=4 rails=2 queue_pairs=1 comms=1 most_bytes=1048576"
+      " groups_at_once=5 pace_us=75274 poll_ms=32 gpu=0 standbys=1 give_up_ms=0 faults_ms=933\n"
+      "at 196.890 for 1.606 removed h0/n0 h1/n0 0\n"
+      "at 325.683 for 1.497 down-silently h0/n2 h1/n2 0\n"
+      "at 386.119 for 1.601 removed h1/n1 h0/n1 0\n"
+      "at 409.077 for 1.335 removed h0/n0 h1/n0 0\n"
+      "at 553.417 for 30.878 stopped h1/n3 h0/n3 0\n"
+      "at 563.944 for 1.227 ctl-mute h1/n1 h0/n1 0\n"
+      "at 600.212 for 89.062 stopped h1/n0 h0/n0 0\n"
+      "at 673.660 for 0.693 removed h1/n1 h0/n0 0\n"
+      "at 675.865 for 1.144 false-event h1/n1 h0/n1 0\n");
+  CHECK(result.violation == "");
+}
+
 TEST_CASE("simulation: an end reports what it has got when the queue pair is drained",
           "[simulation]") {
   const RunResult result = run_text(
@@ -221,11 +239,28 @@ TEST_CASE("simulation: expected failure: one rail completes with a status of a p
   CHECK(result.violation == "a comm has ended although it could go on");
 }
 
+TEST_CASE(
+    "simulation: expected failure: one device refuses the fence, the other is gone, and one "
+    "end is not heard",
+    "[simulation][expected]") {
+  const RunResult result = run_text(
+      "run seed=20010540 hosts=2 nics=5 rails=3 queue_pairs=1 comms=1 most_bytes=1"
+      " groups_at_once=1 pace_us=67178 poll_ms=31 gpu=0 standbys=0 give_up_ms=0 faults_ms=5576\n"
+      "at 994.980 for 2616.604 ctl-mute h1/n2 h0/n2 0\n"
+      "at 1201.618 for 882.601 no-error-state h1/n2 h0/n2 0\n"
+      "at 1976.796 for 1.550 removed h0/n2 h1/n2 0\n");
+  CHECK(result.ended != 0);
+  CHECK(result.ending.find("the devices of neither end") != std::string::npos);
+}
+
 TEST_CASE("simulation: expected failure: a port fails below GPU memory that needs flushes",
           "[simulation][expected]") {
-  const RunResult result = run_text(with(calm("at 500 for 2000 down h1/n0 h0/n0 0\n"
-                                              "at 3000 for 200 down h1/n1 h0/n1 0\n"),
-                                         "gpu=0", "gpu=1"));
+  const RunResult result = run_text(with(calm("at 500 for 1000 down h1/n0 h0/n0 0\n"
+                                              "at 2500 for 1000 down h1/n0 h0/n0 0\n"
+                                              "at 4500 for 1000 down h1/n0 h0/n0 0\n"
+                                              "at 6500 for 1000 down h1/n0 h0/n0 0\n"),
+                                         "faults_ms=4000", "faults_ms=9000")
+                                        .replace(calm().find("gpu=0"), 5, "gpu=1"));
   CHECK(result.ended != 0);
   CHECK(result.ending.find("cannot make received data visible to the GPU") == 0);
 }

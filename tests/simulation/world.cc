@@ -20,6 +20,9 @@ constexpr std::int64_t kPeerTimeout = 20 * kSec;
 // to make a path anew every 5 s at most, a second each to make and to probe it, and what a device
 // that refuses or a peer that does not answer adds.
 constexpr std::int64_t kRecovered = 20 * kSec;
+// A device that stood in is left when the own one has been well for 5 s, or for a multiple of that
+// if going back has failed before. Until then, other paths of the rail may have to wait.
+constexpr std::int64_t kRecoveredFromStandIn = 90 * kSec;
 // How long after its time a comm may be served, while the control thread works.
 constexpr std::int64_t kLateService = 300 * kMs;
 constexpr std::uint64_t kDrawsOfWorld = 0x6000;
@@ -276,6 +279,7 @@ void World::check_service(const Process& process) {
     for (End* const end :
          {static_cast<End*>(pair.sender.get()), static_cast<End*>(pair.receiver.get())}) {
       if (&end->process() != &process || end->is_closed() || end->has_ended()) continue;
+      if (end->comm().link().has_ended()) continue;  // its next call sees that
       if (end->comm().gate().busy() != 0) end->note_busy();
       const std::int64_t due = end->comm().link().due_ns();
       if (agenda_.now() - std::max(due, end->last_busy_ns()) < kLateService) continue;
@@ -317,10 +321,16 @@ bool World::may_end() const noexcept {
   }
   // Neither end can fence a path.
   std::uint32_t refusing = 0;
+  std::uint32_t lacking = 0;  // a device
   for (const Fault& fault : faults) {
     if (fault.kind == FaultKind::kNoErrorState) refusing |= 1U << fault.host;
+    if (fault.kind == FaultKind::kRemoved) lacking |= 1U << fault.host;
   }
-  return (refusing & (refusing - 1)) != 0;
+  // Where one end's device refuses, the other end need not fence if its own is gone. It has to hear
+  // of the refusal first: see the expected failure of a control channel that is mute.
+  const bool is_mute = std::ranges::any_of(faults, is(FaultKind::kControlMute));
+  const std::uint32_t unable = is_mute ? refusing | lacking : refusing;
+  return refusing != 0 && (unable & (unable - 1)) != 0;
 }
 
 void World::check_ends() {
@@ -359,7 +369,8 @@ void World::finish() {
   end_all();
   std::vector<std::uint64_t> progress;
   for (const Pair& pair : pairs_) progress.push_back(pair.receiver->progress());
-  const std::int64_t recovered_by = agenda_.now() + kRecovered;
+  const std::int64_t recovered_by =
+      agenda_.now() + (options_.has_standbys ? kRecoveredFromStandIn : kRecovered);
   while (nics_.violation().empty() && agenda_.now() < recovered_by && !has_recovered(progress)) {
     run_until(agenda_.now() + 20 * kMs);
   }
@@ -382,7 +393,8 @@ void World::finish() {
     pair.sender->stop_after(last);
     pair.receiver->stop_after(last);
   }
-  const std::int64_t deadline = agenda_.now() + kRecovered;
+  const std::int64_t deadline =
+      agenda_.now() + (options_.has_standbys ? kRecoveredFromStandIn : kRecovered);
   while (nics_.violation().empty() && !are_idle() && agenda_.now() < deadline) {
     run_until(agenda_.now() + 5 * kMs);
   }
