@@ -34,22 +34,23 @@ class GrantWriter {
   GrantWriter& operator=(const GrantWriter&) = delete;
 
   Path& path() const noexcept { return *path_; }
-  // From now on.
+  // Grants go by this path from now on.
   void use(Path& path) noexcept {
     path_ = &path;
     wr_.send_flags = flags(path);
     sge_.lkey = path.lkey;
     wr_.wr.rdma.rkey = path.ring_key;
   }
-  // For one line: post() follows.
+  // Prepares the grant of one line, which post() then writes.
   BL_INLINED void describe(const wire::CreditLine& line) noexcept {
     const auto address = reinterpret_cast<std::uint64_t>(&line);
     sge_.addr = address;
     wr_.wr.rdma.remote_addr = address + to_ring_;
   }
-  // On path(), if the compiler knows it. Returns 0, or the errno of ibv_post_send.
+  // `path` is path(), as an argument, because the fast irecv of a comm with one path need not load
+  // it. Returns 0, or the errno of ibv_post_send.
   BL_INLINED int post(Path& path);
-  // So many lines that follow each other.
+  // Writes `count` lines, which follow each other in the ring. Returns as post().
   BL_INLINED int write(const wire::CreditLine& first, std::uint32_t count);
 
  private:

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // One path of a comm: a pair of rails, the queue pair that serves it now, and all that its end
-// knows of it. A comm with one path has it in itself, another one in Connection::extra.
+// knows of it. A comm with one path contains it. Those of a comm with several paths are in
+// Connection::extra.
 //
-// Threads: that which has the comm (comm_gate.h). `bytes` is read by any thread, `first_device` is
-// const.
+// Threads: the one that has the comm (comm_gate.h). Any thread may read `bytes`, and also `rail`
+// and `first_device`, which do not change.
 #pragma once
 
 #include <infiniband/verbs.h>
