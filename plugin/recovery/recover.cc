@@ -132,10 +132,14 @@ Status Recover::on_alarm(Comm& comm) {
 
 void Recover::on_waiting(Comm& comm, std::int64_t now_ns) {
   if (!comm.link().exchanges_reports() || comm.link().has_ended()) return;
-  if (!silence_.is_due(now_ns)) return;
+  if (silence_ == nullptr) silence_ = std::make_unique<SilenceWatch>();
+  if (!silence_->is_due(now_ns)) return;
   std::array<PathSigns, wire::kMaxPaths> signs;
-  for (Path& path : comm.paths()) signs[path.index] = comm.signs_of(path);
-  const SilenceWatch::Findings found = silence_.look({signs.data(), comm.paths().size()}, now_ns);
+  for (Path& path : comm.paths()) {
+    if (path.silence == nullptr) path.silence = std::make_unique<PathSilence>();
+    signs[path.index] = comm.signs_of(path);
+  }
+  const SilenceWatch::Findings found = silence_->look({signs.data(), comm.paths().size()}, now_ns);
   if (found.must_ask) (void)comm.probe_paths();  // what the device refuses is reported by itself
   for (std::size_t path = 0; path < comm.paths().size(); ++path) {
     if ((found.silent >> path & 1) == 0 || !comm.is_up(path) || !can_recover(comm, path)) continue;
@@ -173,7 +177,7 @@ Recover::State& Recover::state(Comm& comm) {
                                .give_up_ns = give_up_ns_,
                                .paths = comm.paths().size()};
   for (std::size_t path = 0; path < facts.paths; ++path) {
-    const PathResources& resources = comm.paths()[path].resources;
+    const PathResources& resources = *comm.paths()[path].resources;
     facts.path[path] = {.rail = resources.rail, .is_by_cm = static_cast<bool>(resources.queues.cm)};
   }
   state_ = std::make_unique<State>(facts);
@@ -189,7 +193,7 @@ PathRepair& Recover::repair_of(Comm& comm, std::size_t path) {
 bool Recover::can_recover(const Comm& comm, std::size_t path) const noexcept {
   if (!comm.link().exchanges_reports() || comm.link().has_ended()) return false;
   if (state_ != nullptr) return state_->engine.may_lose(path);
-  return !comm.paths()[path].resources.queues.cm || comm.paths().size() > 1;  // all are up
+  return !comm.paths()[path].resources->queues.cm || comm.paths().size() > 1;  // all are up
 }
 
 void Recover::fail_path(Comm& comm, std::size_t path, const std::string& cause) {
@@ -319,7 +323,7 @@ void Recover::take_failure(Comm& comm, const PathNotMade& failure) {
 // A device may retry for seconds before a completion says what the event says at once. An
 // event may be false, so the port is asked.
 void Recover::check_port(Comm& comm, std::size_t path) {
-  const Device& device = *comm.paths()[path].resources.device;
+  const Device& device = *comm.paths()[path].resources->device;
   if (device.context->is_gone()) lose_device(comm, path);
   const bool is_up = comm.is_up(path);
   const PortHistory& port = is_up ? *device.history : *comm.paths()[path].own_device().history;
@@ -332,7 +336,7 @@ void Recover::check_port(Comm& comm, std::size_t path) {
 }
 
 void Recover::check_port_in_use(Comm& comm, std::size_t path) {
-  const PathResources& resources = comm.paths()[path].resources;
+  const PathResources& resources = *comm.paths()[path].resources;
   const OwnPortState port = query_own_port(*resources.device, resources.own);
   const std::int64_t now = now_ns();
   const PortReport report =

@@ -128,7 +128,7 @@ class Recover final : public PathEvents {
   bool refusal_logged_ = false;
   const std::int64_t give_up_ns_;
   std::unique_ptr<State> state_;
-  SilenceWatch silence_;
+  std::unique_ptr<SilenceWatch> silence_;  // made when a comm with several paths first waits
 };
 
 }  // namespace beeline

@@ -272,8 +272,8 @@ void Recover::say_up(Comm& comm, std::size_t path, bool was_silent) {
   const std::int64_t took_ns = now_ns() - failed_ns;
   // It was only slow, or its peer was: its next silence has to be longer.
   const bool was_wrong = was_silent && took_ns < times::kFalseAlarmNs &&
-                         comm.paths()[path].resources.device->history->newest_ns() < failed_ns;
-  if (was_wrong) silence_.was_wrong_about(comm.paths()[path].silence);
+                         comm.paths()[path].resources->device->history->newest_ns() < failed_ns;
+  if (was_wrong) silence_->was_wrong_about(*comm.paths()[path].silence);
   const std::string stands_in =
       comm.paths()[path].is_stand_in()
           ? ". This device stands in for " + label(comm.paths()[path].own_device())

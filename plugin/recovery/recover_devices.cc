@@ -19,7 +19,7 @@ RepairEvent Recover::ask_own_port(const Comm& comm, std::size_t path) {
                        .path = static_cast<std::uint8_t>(path)};
   event.is_gone = own.context->is_gone();
   event.is_active =
-      !event.is_gone && query_own_port(own, comm.paths()[path].resources.own).is_active();
+      !event.is_gone && query_own_port(own, comm.paths()[path].resources->own).is_active();
   return event;
 }
 
@@ -27,7 +27,7 @@ bool Recover::fits_rail(const Comm& comm, std::size_t path, const Device& device
   for (std::size_t other = 0; other < comm.paths().size(); ++other) {
     const bool is_beside =
         other != path && comm.is_up(other) && comm.paths()[other].rail == comm.paths()[path].rail;
-    if (is_beside && comm.paths()[other].resources.device != &device) return false;
+    if (is_beside && comm.paths()[other].resources->device != &device) return false;
   }
   return true;
 }
@@ -52,13 +52,13 @@ std::vector<const Device*> Recover::devices_for(const Comm& comm, const RepairCo
 
 std::string Recover::why_stand_in_leaves(const Comm& comm, const RepairCommand& command) {
   const std::string own = label(comm.paths()[command.path].own_device());
-  const std::string stand_in = label(*comm.paths()[command.path].resources.device);
+  const std::string stand_in = label(*comm.paths()[command.path].resources->device);
   if (command.kind == RepairCommand::Kind::kOwnWorks)
     return own + " works again, for which " + stand_in + " has stood in";
   std::string works;
   for (std::size_t path = 0; path < comm.paths().size() && works.empty(); ++path) {
     if (comm.is_up(path) && !comm.paths()[path].is_stand_in())
-      works = label(*comm.paths()[path].resources.device);
+      works = label(*comm.paths()[path].resources->device);
   }
   return works + " works again, so " + stand_in + " is no longer used in place of " + own;
 }

@@ -19,7 +19,7 @@ namespace {
 // Signs of a fault of the local port, from a query of the device. Faults that ended before
 // `since_ns` do not count.
 PortReport report_on_own_port(const Comm& comm, std::size_t path, std::int64_t since_ns) {
-  const PathResources& resources = comm.paths()[path].resources;
+  const PathResources& resources = *comm.paths()[path].resources;
   return report_on_port(query_own_port(*resources.device, resources.own), resources.own,
                         *resources.device->history, since_ns, now_ns());
 }
@@ -39,9 +39,9 @@ std::size_t suspect_of_stall(const Comm& comm, std::int64_t since_ns) {
 }  // namespace
 
 Ends ends_of(const Comm& comm, std::size_t path) {
-  const Device& device = *comm.paths()[path].resources.device;
+  const Device& device = *comm.paths()[path].resources->device;
   PeerName peer = comm.link().peer();
-  const std::string& port = comm.paths()[path].resources.peer_device;
+  const std::string& port = comm.paths()[path].resources->peer_device;
   if (!port.empty()) peer.device = port;
   return {.here = host_name() + ":" + device.ibdev + ":" + std::to_string(device.port),
           .there = peer.place()};
@@ -60,8 +60,8 @@ void Recover::suspect(Comm& comm, const Path& path, const ibv_wc& failed, const 
                   .status = failed.status,
                   .vendor_error = failed.vendor_err,
                   .qpn = failed.qp_num,
-                  .peer_qpn = path.resources.peer_qpn,
-                  .transport = path.resources.device->transport},
+                  .peer_qpn = path.resources->peer_qpn,
+                  .transport = path.resources->device->transport},
       .worked_until_ns = std::max(comm.watch().quiet_since_ns(), now - times::kLongestRetryNs)};
   comm.gate().raise_alarm();
 }
@@ -163,7 +163,7 @@ Status Recover::end_if_stalled(Comm& comm, StallWatch::Verdict verdict) {
   const StallWatch& watch = comm.watch();
   comm.stats().record(Event::kTimedOut, 0, static_cast<std::uint64_t>(watch.limit_ns()));
   const std::size_t index = suspect_of_stall(comm, watch.quiet_since_ns());
-  const PathResources& path = comm.paths()[index].resources;
+  const PathResources& path = *comm.paths()[index].resources;
   char stalled[128];
   std::snprintf(stalled, sizeof stalled,
                 "nothing has completed for %.1f s (queue pair 0x%x to 0x%x)",

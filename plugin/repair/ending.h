@@ -26,14 +26,16 @@ class Ending {
 
   // Only the first one counts: others are flushed after it.
   void suspect(std::size_t path, std::int64_t now_ns) noexcept {
-    suspect_ = path;
+    suspect_ = static_cast<std::uint8_t>(path);
     grace_ends_ns_ = now_ns + times::kGraceNs;
   }
-  std::optional<std::size_t> suspect() const noexcept { return suspect_; }
+  std::optional<std::size_t> suspect() const noexcept {
+    return suspect_ == kNobody ? std::nullopt : std::optional<std::size_t>(suspect_);
+  }
   bool suspects(std::size_t path) const noexcept { return suspect_ == path; }
   // The failure is explained, and the comm can go on without the path.
   void forget_suspicion_of(std::size_t path) noexcept {
-    if (suspects(path)) suspect_.reset();
+    if (suspects(path)) suspect_ = kNobody;
   }
 
   // Data that the peer sent before may still be on its way.
@@ -47,12 +49,14 @@ class Ending {
     if (peer == Peer::kDead) return Reason::kPeerDied;
     if (now_ns <= grace_ends_ns_) return Reason::kNone;
     if (peer == Peer::kClosed && !waits_for_data) return Reason::kNone;
-    if (suspect_) return Reason::kRequestFailed;
+    if (suspect_ != kNobody) return Reason::kRequestFailed;
     return peer == Peer::kClosed ? Reason::kDataMissing : Reason::kNone;
   }
 
  private:
-  std::optional<std::size_t> suspect_;  // the path
+  static constexpr std::uint8_t kNobody = 0xff;
+
+  std::uint8_t suspect_ = kNobody;  // the path
   bool has_goodbye_ = false;
   std::int64_t grace_ends_ns_ = 0;
 };

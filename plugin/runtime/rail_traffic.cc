@@ -49,7 +49,7 @@ void RailTraffic::count(const Comm& comm) {
   for (std::size_t i = 0; i < comm.paths().size(); ++i) {
     const std::uint64_t bytes = comm.bytes_of_path(i);
     if (bytes == 0) continue;
-    Share& share = shares[label(*comm.paths()[i].resources.device)];
+    Share& share = shares[label(*comm.paths()[i].resources->device)];
     share.bytes += bytes;
     share.weighted_rate += comm.rate_of_path(i) * static_cast<double>(bytes);
   }

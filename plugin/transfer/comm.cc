@@ -29,18 +29,18 @@ Comm::Comm(std::unique_ptr<Connection> connection, std::uint32_t send_depth,
       stats_(std::move(stats)),
       owned_(std::move(connection)),
       connection_(*owned_),
-      role_(connection_.role),
       link_(connection_.link.get()),
       events_(events),
       registration_(options.registration),
       standbys_(options.standbys),
-      path_count_(connection_.paths.size()),
-      send_depth_(send_depth),
+      role_(connection_.role),
+      path_count_(static_cast<std::uint8_t>(connection_.paths.size())),
+      send_depth_(static_cast<std::uint16_t>(send_depth)),
       rails_(wire::rails_of(connection_.receiver_rails)),
       early_done_(options.early_done),
       wait_(role_),
       watch_(options.stall_ns) {
-  BL_ASSERT(path_count_ - 1 < wire::kMaxPaths,
+  BL_ASSERT(connection_.paths.size() - 1 < wire::kMaxPaths,
             "a connection has one path at least, and not too many");
   // What the peer has made happen: its acknowledgements, or its messages.
   link_->set_progress(
@@ -49,10 +49,10 @@ Comm::Comm(std::unique_ptr<Connection> connection, std::uint32_t send_depth,
   for (std::size_t i = 0; i < path_count_; ++i) {
     Path& path = path_count_ == 1 ? only_path_ : *new (paths_ + i) Path;
     path.index = static_cast<std::uint8_t>(i);
-    path.resources = std::move(connection_.paths[i]);
-    path.rail = path.resources.rail;
-    path.peer_rail = path.resources.peer_rail;
-    path.first_device = path.rail_device = path.resources.device;
+    path.resources = &connection_.paths[i];
+    path.rail = path.resources->rail;
+    path.peer_rail = path.resources->peer_rail;
+    path.first_device = path.rail_device = path.resources->device;
     take_resources(path);
     stats_.begin_path(i, path.first_device->ibdev, path.first_device->port);
   }
@@ -63,7 +63,7 @@ Comm::~Comm() {
 }
 
 void Comm::take_resources(Path& path) noexcept {
-  const PathResources& resources = path.resources;
+  const PathResources& resources = *path.resources;
   const Queues& queues = resources.queues;
   path.qp = queues.qp.get();
   path.cq = queues.cq.get();
@@ -105,18 +105,18 @@ std::string Comm::name_on(const Device& device) const {
 }
 
 std::string Comm::name_for_log(std::size_t path) const {
-  return name_on(*paths_[path].resources.device);
+  return name_on(*paths_[path].resources->device);
 }
 
 // Any thread may call this: the current device of a path is for the one that has the comm.
 std::string Comm::name() const { return name_on(paths().front().own_device()); }
 
-PathSigns Comm::signs_of(Path& path) const noexcept {
+PathSigns Comm::signs_of(const Path& path) const noexcept {
   return {.is_up = path.posts,
           .owes_answer = owes_answer(path),
           .heard = path.heard,
           .expected_ns = expected_ns(path),
-          .kept = &path.silence};
+          .kept = path.silence.get()};
 }
 
 // A write of no bytes: devices do not check where it goes.

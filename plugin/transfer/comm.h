@@ -141,6 +141,11 @@ class Comm : private LinkUser {
   Link& link() const noexcept { return *link_; }
   StatsSlot& stats() noexcept { return stats_; }
   CommGate& gate() noexcept { return gate_; }
+  PathEvents& events() const noexcept { return events_; }
+  // Null: there is no GPU memory.
+  const gdr::GpuDirect* gpus() const noexcept {
+    return registration_ == nullptr ? nullptr : registration_->gpus;
+  }
   const StallWatch& watch() const noexcept { return watch_; }
   // For logs: "sender on h1, device softnic0:1, to peer h2 (pid 4711) softnic1:1".
   std::string name_for_log(std::size_t path = 0) const;
@@ -158,7 +163,7 @@ class Comm : private LinkUser {
   // Makes sure that on each path a work request is under way whose completion shows that the path
   // works.
   virtual Status probe_paths() = 0;
-  PathSigns signs_of(Path& path) const noexcept;  // with several paths
+  PathSigns signs_of(const Path& path) const noexcept;  // with several paths
   // Whether a completion of this path is to come.
   virtual bool owes_answer(const Path& path) const noexcept = 0;
   // --- If a path of several fails: path_fence.cc ---
@@ -271,7 +276,6 @@ class Comm : private LinkUser {
   // As the control thread has made it. It is destroyed there, too.
   const std::unique_ptr<Connection> owned_;
   Connection& connection_;
-  const Role role_;
   Link* link_;  // connection_.link's
   PathEvents& events_;
   const RegistrationMeans* const registration_;
@@ -293,14 +297,15 @@ class Comm : private LinkUser {
   const StandbyDevices* const standbys_;
 
   Path* paths_;  // only_path_, or in Connection::extra
-  std::size_t path_count_ = 0;
-  std::uint32_t send_depth_;
+  const Role role_;
+  std::uint8_t path_count_;
+  std::uint16_t send_depth_;
   wire::Rails rails_;
-  bool early_done_ = false;
-  WaitWatch wait_;
+  bool early_done_;
   // When a call last answered the control thread: the open requests, and whether a path worked.
-  std::atomic<std::uint64_t> requests_then_{0};
   std::atomic<bool> had_path_{true};
+  std::atomic<std::uint64_t> requests_then_{0};
+  WaitWatch wait_;
 
  protected:
   alignas(kCacheLine) StallWatch watch_;

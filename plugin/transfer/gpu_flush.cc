@@ -13,11 +13,8 @@ namespace beeline {
 
 GpuFlush::GpuFlush(const Parts& parts, const CommOptions& options) noexcept
     : comm_(parts.comm),
-      events_(parts.events),
       lines_(parts.lines),
       requests_(parts.requests),
-      place_(parts.place),
-      gpus_(options.registration == nullptr ? nullptr : options.registration->gpus),
       gid_(options.gid),
       pkey_(options.pkey) {}
 
@@ -146,8 +143,10 @@ void GpuFlush::flush_all_by_host(const char* why) {
 
 Errc GpuFlush::flush_by_host(const char* why) {
   const std::uint64_t owners = flushed_gpus_.load(std::memory_order_acquire);
-  if (gpus_ != nullptr && gpus_->flush_by_host(owners)) return Errc::kOk;
-  return events_.on_fault(comm_, Errc::kSystem, "make received data visible to the GPU", why);
+  const gdr::GpuDirect* const gpus = comm_.gpus();
+  if (gpus != nullptr && gpus->flush_by_host(owners)) return Errc::kOk;
+  return comm_.events().on_fault(comm_, Errc::kSystem, "make received data visible to the GPU",
+                                 why);
 }
 
 }  // namespace beeline

@@ -54,17 +54,16 @@ class GpuFlush {
   // The parts of the comm that it uses.
   struct Parts {
     Comm& comm;
-    PathEvents& events;
     const LineTable& lines;
-    std::span<Request> requests;
-    void* place;  // in the control memory, where READs put their bytes
+    Request* requests;  // by slot
   };
   static constexpr std::size_t kPlaceBytes = sizeof(std::uint64_t) * 2;
 
   GpuFlush(const Parts& parts, const CommOptions& options) noexcept;
 
-  // By the thread that registers memory: see RecvComm::prepare_flush().
-  Result<std::uint8_t> prepare(const gdr::FlushNeed& need, std::uint8_t rails);
+  // By the thread that registers memory: see RecvComm::prepare_flush(). READs put their bytes into
+  // `place`, which is in the control memory.
+  Result<std::uint8_t> prepare(const gdr::FlushNeed& need, std::uint8_t rails, void* place);
   bool is_prepared() const noexcept { return flusher_ != nullptr; }
 
   // Of data that has arrived. True: READs are under way, and the request waits for them. Otherwise
@@ -110,19 +109,16 @@ class GpuFlush {
   bool has_loopback_of_rail(const Path& path) const noexcept;
 
   Comm& comm_;
-  PathEvents& events_;
   const LineTable& lines_;
-  const std::span<Request> requests_;
-  void* const place_;
-  const gdr::GpuDirect* const gpus_;  // null: there is no GPU memory
+  Request* const requests_;
   const GidPolicy gid_;
   const PkeyChoice pkey_;
   std::mutex preparing_;                        // serializes prepare()
   std::uint8_t rails_flushed_by_host_ = 0;      // logged; a bit for each
   std::uint8_t unflushed_rails_ = 0;            // the same
+  bool host_flushes_ = false;                   // the driver flushes, because the NIC cannot
   std::atomic<std::uint64_t> flushed_gpus_{0};  // FlushNeed::owner of all prepared memory
   std::unique_ptr<Flusher> flusher_;            // made by prepare()
-  bool host_flushes_ = false;                   // the driver flushes, because the NIC cannot
 };
 
 }  // namespace beeline

@@ -34,7 +34,7 @@ Outcome<Loopback> GpuFlush::make_loopback(PathResources& resources) const {
 // If no queue pair can be connected to the port itself, the CUDA driver flushes what comes through
 // it, as it does after a READ has failed. If the driver cannot, this returns the problem.
 std::optional<Problem> GpuFlush::prepare_path(Path& path, const gdr::FlushNeed& need) {
-  PathResources& resources = path.resources;
+  PathResources& resources = *path.resources;
   const bool is_known = need.by_host && is_by_host(path);
   if (resources.queues.loopback || is_known) return std::nullopt;
   auto loopback = make_loopback(resources);
@@ -50,12 +50,13 @@ std::optional<Problem> GpuFlush::prepare_path(Path& path, const gdr::FlushNeed& 
   return std::nullopt;
 }
 
-Result<std::uint8_t> GpuFlush::prepare(const gdr::FlushNeed& need, std::uint8_t rails) {
+Result<std::uint8_t> GpuFlush::prepare(const gdr::FlushNeed& need, std::uint8_t rails,
+                                       void* place) {
   if (!need.any) return rails;
   flushed_gpus_.fetch_or(need.owner, std::memory_order_acq_rel);
   const std::lock_guard lock(preparing_);
   if (flusher_ == nullptr) {
-    flusher_ = std::make_unique<Flusher>(count_rails(paths()), place_);
+    flusher_ = std::make_unique<Flusher>(count_rails(paths()), place);
   }
   std::uint8_t prepared = 0;
   std::vector<std::pair<const Path*, Problem>> refusals;
@@ -98,8 +99,8 @@ bool GpuFlush::leave_device_of(const Path& path) {
 bool GpuFlush::can_swap(const Path& path, const PathResources& made) const noexcept {
   if (flusher_ == nullptr) return true;
   for (const Path& other : paths()) {
-    if (other.rail != path.rail || !other.resources.queues.loopback) continue;
-    if (&other != &path) return other.resources.device == made.device;
+    if (other.rail != path.rail || !other.resources->queues.loopback) continue;
+    if (&other != &path) return other.resources->device == made.device;
     return made.queues.loopback && !flusher_->is_in_use(path.rail);
   }
   return true;
@@ -122,7 +123,7 @@ bool GpuFlush::use_device_of(const Path& path, PathResources& made) {
 // Whether the rail's flushes use, or will use, the loopback of this path.
 bool GpuFlush::has_loopback_of_rail(const Path& path) const noexcept {
   const auto holder = std::ranges::find_if(paths(), [&](const Path& one) {
-    return one.rail == path.rail && one.resources.queues.loopback.has_value();
+    return one.rail == path.rail && one.resources->queues.loopback.has_value();
   });
   return holder == paths().end() || &*holder == &path;
 }
@@ -133,7 +134,7 @@ bool GpuFlush::swap(Path& path, PathResources& made, bool moves_rail) {
   if (moves_rail && !use_device_of(path, made)) return false;
   const bool flushes = flusher_ != nullptr && !is_by_host(path) && has_loopback_of_rail(path);
   if (!flushes) made.queues.loopback.reset();
-  PathResources& resources = path.resources;
+  PathResources& resources = *path.resources;
   std::swap(resources, made);
   if (resources.queues.loopback) {
     flusher_->add_rail(path.rail, &*resources.queues.loopback, comm_.control_key(resources));

@@ -17,15 +17,15 @@ bool LineTable::make_records(std::uint8_t rail) noexcept {
 }
 
 std::uint8_t LineTable::rails_that_carried(std::uint64_t address) const noexcept {
-  constexpr std::uint8_t kAll = 0xff;
-  for (std::uint32_t back = 1; back <= wire::kMaxLines; ++back) {
-    const std::uint32_t position = next_ - back;
-    const std::uint32_t place = position % wire::kMaxLines;
+  const Owner* newest = nullptr;
+  for (std::size_t place = 0; place < owners_.size(); ++place) {
     const Owner& owner = owners_[place];
-    if (owner.position != position) break;  // there was no such line
-    if (lines_[place].address == address) return owner.waits() ? kAll : records_->carried[place];
+    const bool was_granted = owner.position % wire::kMaxLines == place;
+    if (!was_granted || lines_[place].address != address) continue;
+    if (newest == nullptr || wire::is_before(newest->position, owner.position)) newest = &owner;
   }
-  return kAll;
+  if (newest == nullptr || newest->waits()) return 0xff;
+  return records_->carried[newest->position % wire::kMaxLines];
 }
 
 LineTable::Expected LineTable::expected() const noexcept {
@@ -39,8 +39,8 @@ LineTable::Expected LineTable::expected() const noexcept {
   return expected;
 }
 
-std::uint32_t LineTable::settled() const noexcept {
-  std::uint32_t first = next_;
+std::uint32_t LineTable::settled(std::uint32_t next) const noexcept {
+  std::uint32_t first = next;
   for (const Owner& owner : owners_) {
     if (owner.state == Owner::kAwaited && wire::is_before(owner.position, first)) {
       first = owner.position;
@@ -78,9 +78,9 @@ std::array<GrantedLine, wire::kMaxLines> LineTable::granted() const noexcept {
   return lines;
 }
 
-std::optional<wire::ReceiverReport> LineTable::take_report() noexcept {
+std::optional<wire::ReceiverReport> LineTable::take_report(std::uint32_t next) noexcept {
   std::array<GrantedLine, wire::kMaxLines> lines = granted();
-  const auto report = take_receiver_report(next_, lines);
+  const auto report = take_receiver_report(next, lines);
   missing_ = {};
   for (std::size_t place = 0; place < lines.size(); ++place) {
     const GrantedLine& line = lines[place];
@@ -94,10 +94,11 @@ std::optional<wire::ReceiverReport> LineTable::take_report() noexcept {
   return report;
 }
 
-void LineTable::resolve(std::uint8_t path, const wire::SenderReport& report) noexcept {
+void LineTable::resolve(std::uint8_t path, const wire::SenderReport& report,
+                        std::uint32_t next) noexcept {
   BL_ASSERT(records_->open_reports != 0, "each report of this end is resolved once");
   --records_->open_reports;
-  records_->sent_again_end = next_;
+  records_->sent_again_end = next;
   std::array<GrantedLine, wire::kMaxLines> lines = granted();
   resolve_grants(report, path, lines);
   for (std::size_t place = 0; place < lines.size(); ++place) {

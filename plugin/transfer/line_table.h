@@ -53,9 +53,9 @@ class LineTable {
     std::uint32_t sent_again_end = 0;
   };
 
-  // `lines` is this end's copy of the ring, and `next` the position of the next line.
-  LineTable(const wire::CreditLine* lines, const std::uint32_t& next) noexcept
-      : lines_(lines), next_(next) {}
+  // `lines` is this end's copy of the ring. In the functions below, `next` is the position of the
+  // next line.
+  explicit LineTable(const wire::CreditLine* lines) noexcept : lines_(lines) {}
 
   Owner& owner(std::size_t place) noexcept { return owners_[place]; }
 
@@ -89,7 +89,7 @@ class LineTable {
   };
   Expected expected() const noexcept;
   // The first line whose message has not arrived although a receive waits for it.
-  std::uint32_t settled() const noexcept;
+  std::uint32_t settled(std::uint32_t next) const noexcept;
   bool waits_below(std::uint32_t end) const noexcept;
   bool waits_from(std::uint32_t begin) const noexcept;
 
@@ -98,9 +98,9 @@ class LineTable {
   // Until resolve(), a message may take two receives of a path.
   void begin_report() noexcept { ++records_->open_reports; }
   // None: the peer has broken the protocol.
-  std::optional<wire::ReceiverReport> take_report() noexcept;
+  std::optional<wire::ReceiverReport> take_report(std::uint32_t next) noexcept;
   // With the sender's report about the path of this number.
-  void resolve(std::uint8_t path, const wire::SenderReport& report) noexcept;
+  void resolve(std::uint8_t path, const wire::SenderReport& report, std::uint32_t next) noexcept;
   // Those of the lines whose data has not come and that are before `end`.
   wire::LineSet missing_of(const wire::LineSet& lines, std::uint32_t end) const noexcept;
   // Whether a message for this line may still come, although it counts as arrived.
@@ -129,7 +129,6 @@ class LineTable {
   std::array<GrantedLine, wire::kMaxLines> granted() const noexcept;
 
   const wire::CreditLine* lines_;
-  const std::uint32_t& next_;
   std::array<Owner, wire::kMaxLines> owners_{};
   wire::LineSet lost_;     // to be granted again
   wire::LineSet missing_;  // of optional receives, that this end has reported as missing

@@ -27,7 +27,7 @@ struct Path {
   // what that is since it came back.
   const Device& own_device() const noexcept { return first_device->newest(); }
   // Whether another device has taken its place.
-  bool is_stand_in() const noexcept { return resources.device->index != own_device().index; }
+  bool is_stand_in() const noexcept { return resources->device->index != own_device().index; }
 
   // The engine (plugin/repair) decides on the state. Only this function says what a state means for
   // posts, grants and completions.
@@ -73,12 +73,12 @@ struct Path {
 
   // --- The rest ---
   const Device* first_device = nullptr;  // with which the path was made when the comm was
-  PathResources resources;               // in use now
+  PathResources* resources = nullptr;    // in use now; the connection holds them
   // Of all paths of the rail: the device for which the buffers have the rail's keys. The path that
   // joined last has set it.
   const Device* rail_device = nullptr;
-  PathSilence silence;
-  std::unique_ptr<PathRepair> repair;  // null until a path of the comm fails
+  std::unique_ptr<PathSilence> silence;  // null until a comm with several paths waits
+  std::unique_ptr<PathRepair> repair;    // null until a path of the comm fails
 };
 
 }  // namespace beeline

@@ -25,12 +25,12 @@ Status Comm::fence(Path& path) {
   if (!keep_records()) return fail(Errc::kNoMemory, "keep records of what has to be sent again");
   set_state(path, PathState::kFencing);
   path.fence_left = 1;  // does not come if the device refuses
-  if (path.resources.device->context->is_gone()) {
+  if (path.resources->device->context->is_gone()) {
     return fail(Errc::kSystem, "move a queue pair to ERROR", ENODEV);
   }
   ibv_qp_attr attr = {};
   attr.qp_state = IBV_QPS_ERR;
-  const verbs::Qp& qp = path.resources.queues.qp;
+  const verbs::Qp& qp = path.resources->queues.qp;
   BL_TRY(verbs::from_errno(qp.api().modify_qp(path.qp, &attr, IBV_QP_STATE),
                            "move a queue pair to ERROR"));
   ibv_send_wr send = {};
@@ -71,7 +71,7 @@ bool Comm::join(Path& path, PathResources& made, std::uint32_t generation) {
   BL_ASSERT(made.queues.qp && made.queues.cq, "a path gets a queue pair and its completion queue");
   if (!swap_resources(path, made)) return false;
   take_resources(path);
-  const Device& device = *path.resources.device;
+  const Device& device = *path.resources->device;
   for (Path& other : paths()) {
     if (other.rail == path.rail) other.rail_device = &device;
   }

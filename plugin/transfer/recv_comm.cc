@@ -35,14 +35,9 @@ RecvComm::RecvComm(std::unique_ptr<Connection> connection, const CommOptions& op
                                                                        : 0),
       grants_(connection_.window.address - reinterpret_cast<std::uint64_t>(lines_), path_at(0)),
       receives_(ReceivePool::depth_of(has_several_paths() ? connection_.planned_paths : 1)),
-      table_(lines_, next_),
+      table_(lines_),
       requests_(*this, free_requests_),
-      flush_({.comm = *this,
-              .events = events,
-              .lines = table_,
-              .requests = {requests_.begin(), requests_.end()},
-              .place = connection_.memory.at<std::byte>(flushed_at(connection_.planned_paths))},
-             options) {
+      flush_({.comm = *this, .lines = table_, .requests = requests_.begin()}, options) {
   set_flushes_apart();
   if (has_several_paths()) {
     using Records = LineTable::Records;
@@ -62,7 +57,7 @@ RecvComm::RecvComm(std::unique_ptr<Connection> connection, const CommOptions& op
 void RecvComm::close() noexcept {
   end_service();
   collect();
-  connection_.link->send_goodbye(table_.settled());
+  connection_.link->send_goodbye(table_.settled(next_));
   stats_.record(Event::kClosed);
   stats_.close();
 }

@@ -101,7 +101,8 @@ class RecvComm : public Comm {
   // can be flushed: the others must not carry data of this memory. If there is none, that is an
   // error. Takes a millisecond for each rail the first time.
   Result<std::uint8_t> prepare_flush(const gdr::FlushNeed& need, std::uint8_t rails) {
-    return flush_.prepare(need, rails);
+    return flush_.prepare(need, rails,
+                          connection_.memory.at<std::byte>(flushed_at(connection_.planned_paths)));
   }
   // Makes data that has arrived in these buffers visible to their GPU. `*request`, null before,
   // stays null if that is done at once.

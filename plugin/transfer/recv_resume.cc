@@ -17,7 +17,7 @@ std::optional<wire::ReceiverReport> RecvComm::take_report() {
   table_.begin_report();
   gate_.set_must_recount();
   (void)post_receives_on_all(0);
-  return table_.take_report();
+  return table_.take_report(next_);
 }
 
 // All data so far has arrived by the only path.
@@ -89,7 +89,7 @@ void RecvComm::begin_grants(Path& path) {
 
 void RecvComm::resume(const Path& path, const wire::SenderReport& report) {
   BL_ASSERT(gate_.is_held() && !path.counts, "nothing of the path counts any more");
-  table_.resolve(path.index, report);
+  table_.resolve(path.index, report, next_);
   grant_lost_lines();
 }
 

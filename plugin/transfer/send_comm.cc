@@ -46,7 +46,7 @@ SendComm::SendComm(std::unique_ptr<Connection> connection, const CommOptions& op
                    path_at(0).peer_rail == 0),
       requests_(*this, free_requests_) {
   for (Path& path : paths()) {
-    path.most_immediate = most_immediate(path.resources.notify, path.most_bytes, options);
+    path.most_immediate = most_immediate(path.resources->notify, path.most_bytes, options);
   }
   if (has_several_paths()) {
     static_assert(std::is_trivially_destructible_v<SeveralPaths> &&

@@ -31,7 +31,7 @@ bool SendComm::keep_records() {
 bool SendComm::swap_resources(Path& path, PathResources& made) {
   const bool is_moved = made.device != path.rail_device;
   if (is_moved && !buffers()->use_device(path.rail, *made.device, true)) return false;
-  std::swap(path.resources, made);
+  std::swap(*path.resources, made);
   return true;
 }
 

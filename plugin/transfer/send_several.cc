@@ -36,7 +36,7 @@ class Guesses {
         return other.rail == path.rail && other.peer_rail == path.peer_rail;
       });
       const auto group = split_on_qps ? count_ : static_cast<std::size_t>(first - paths.begin());
-      all_[count_++] = {.speed_mbps = path.resources.speed_mbps,
+      all_[count_++] = {.speed_mbps = path.resources->speed_mbps,
                         .group = static_cast<std::uint8_t>(group)};
     }
   }

@@ -15,7 +15,7 @@ class PollHook {
  public:
   using Hook = std::function<int(ibv_cq*, int, ibv_wc*)>;
 
-  PollHook(const Comm& comm, Hook hook) : context_(comm.paths()[0].resources.queues.cq->context) {
+  PollHook(const Comm& comm, Hook hook) : context_(comm.paths()[0].resources->queues.cq->context) {
     hook_ = std::move(hook);
     real_ = std::exchange(context_->ops.poll_cq, &call);
   }

@@ -18,15 +18,15 @@ namespace beeline::test {
 inline void break_path(const Comm& comm, std::size_t path) {
   ibv_qp_attr attr = {};
   attr.qp_state = IBV_QPS_ERR;
-  BL_MUST(ibv_modify_qp(comm.paths()[path].resources.queues.qp.get(), &attr, IBV_QP_STATE) == 0);
+  BL_MUST(ibv_modify_qp(comm.paths()[path].resources->queues.qp.get(), &attr, IBV_QP_STATE) == 0);
 }
 
 // The path's data arrives, and its notices do not. There can be only one at a time.
 class NoticeLoss {
  public:
   NoticeLoss(const Comm& sender, std::size_t path)
-      : context_(sender.paths()[path].resources.queues.qp->context) {
-    qp_ = sender.paths()[path].resources.queues.qp.get();
+      : context_(sender.paths()[path].resources->queues.qp->context) {
+    qp_ = sender.paths()[path].resources->queues.qp.get();
     real_ = std::exchange(context_->ops.post_send, &call);
   }
   NoticeLoss(const NoticeLoss&) = delete;
@@ -50,7 +50,7 @@ class NoticeLoss {
 // A path's writes and sends arrive, and their completions say that they failed.
 inline PollHook::Hook without_acks(const Comm& sender, std::size_t path,
                                    ibv_wc_status status = IBV_WC_RETRY_EXC_ERR) {
-  const ibv_cq* const lossy = sender.paths()[path].resources.queues.cq.get();
+  const ibv_cq* const lossy = sender.paths()[path].resources->queues.cq.get();
   return [=](ibv_cq* cq, int most, ibv_wc* completions) {
     const int found = PollHook::real(cq, most, completions);
     for (int i = 0; cq == lossy && i < found; ++i) {
@@ -66,7 +66,7 @@ inline PollHook::Hook without_acks(const Comm& sender, std::size_t path,
 class ForgottenReceives {
  public:
   ForgottenReceives(const Comm& comm, int rc)
-      : context_(comm.paths()[0].resources.queues.qp->context) {
+      : context_(comm.paths()[0].resources->queues.qp->context) {
     rc_ = rc;
     real_ = std::exchange(context_->ops.post_recv, &call);
   }

@@ -58,7 +58,7 @@ TEST_CASE("end: a device that refuses the requests of one queue pair after the o
   TransferRig rig({.recovers = true});
   const PollHook fault(rig.sender(), [&rig](ibv_cq* cq, int most, ibv_wc* completions) {
     const int found = PollHook::real(cq, most, completions);
-    const bool is_used = cq == rig.sender().paths()[0].resources.queues.cq.get();
+    const bool is_used = cq == rig.sender().paths()[0].resources->queues.cq.get();
     for (int i = 0; is_used && i < found; ++i) {
       if (completions[i].status == IBV_WC_SUCCESS) completions[i].status = IBV_WC_LOC_QP_OP_ERR;
     }

@@ -161,7 +161,7 @@ TEST_CASE("flush by rail: a rail whose device is gone is not waited for", "[comp
   std::vector<FlushedMemory> memories = memories_of_two_rails(rig);
   const std::vector<Request*> flushes = begin_many_flushes(rig, memories);
   Path& path = rig.comm().paths()[0];
-  path.resources.device->context->set_gone();
+  path.resources->device->context->set_gone();
   CHECK(rig.comm().lose_device_of(path));
   for (const Request* const request : flushes) CHECK(request->missing == kTargets);
   for (Request* const request : flushes) rig.finish(request);
@@ -182,17 +182,17 @@ TEST_CASE("flush by rail: a READ that fails is an error, whatever another path's
   prepare(rig, 0b1);
   const auto paths = rig.comm().paths();
   const auto is_other = [&](const Path& path) { return path.rail != paths[0].rail; };
-  const Device& former = *std::ranges::find_if(paths, is_other)->resources.device;
+  const Device& former = *std::ranges::find_if(paths, is_other)->resources->device;
   former.context->set_gone();
   const auto beside = std::find_if(paths.begin() + 1, paths.end(),
                                    [&](const Path& path) { return path.rail == paths[0].rail; });
-  const Device* const own = std::exchange(beside->resources.device, &former);
+  const Device* const own = std::exchange(beside->resources->device, &former);
   rig.carry(0, memory);
   memory.handle().rkeys[0] ^= 0x55;
   Request* const request = rig.flush(std::array{memory.target()});
   BL_MUST(request != nullptr);
   wait_until([&] { return !test_once(*request, nullptr); }, "an error");
-  beside->resources.device = own;
+  beside->resources->device = own;
 }
 
 // The memory has a new key when the rail comes back, by which a flush reads that was planned

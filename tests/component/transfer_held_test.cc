@@ -27,7 +27,7 @@ struct Posted {
 class WatchedDevice {
  public:
   explicit WatchedDevice(TransferRig& rig)
-      : context_(rig.sender().paths()[0].resources.queues.cq->context),
+      : context_(rig.sender().paths()[0].resources->queues.cq->context),
         real_(context_->ops.post_send) {
     now = this;
     context_->ops.post_send = [](ibv_qp* qp, ibv_send_wr* first, ibv_send_wr** refused) {

@@ -43,7 +43,7 @@ struct AttackedComm {
 
 void post(TransferRig& rig, ibv_send_wr& work) {
   ibv_send_wr* refused = nullptr;
-  BL_MUST_OK(ibv_post_send(rig.sender().paths()[0].resources.queues.qp.get(), &work, &refused));
+  BL_MUST_OK(ibv_post_send(rig.sender().paths()[0].resources->queues.qp.get(), &work, &refused));
 }
 
 void send_immediate(TransferRig& rig, std::uint32_t bits) {

@@ -249,7 +249,7 @@ TEST_CASE("line: a send that the device refuses returns no request", "[component
   Storage from = rig.storage(64, 0x5a);
   Storage into = rig.storage(64, 0xee);
   (void)rig.receive(into, 64, 0);
-  ibv_context* const context = rig.sender().paths()[0].resources.queues.cq->context;
+  ibv_context* const context = rig.sender().paths()[0].resources->queues.cq->context;
   auto* const real = context->ops.post_send;
   context->ops.post_send = [](ibv_qp*, ibv_send_wr* wr, ibv_send_wr** refused) {
     seen = *refused = wr;
@@ -281,7 +281,7 @@ TEST_CASE("line: an irecv whose grant the device refuses makes no request",
   const LogCapture log;
   Storage into = rig.storage(64, 0xee);
   (void)rig.receive(into, 64, 0);  // the first irecv of a comm is not a fast one
-  ibv_context* const context = rig.receiver().paths()[0].resources.queues.cq->context;
+  ibv_context* const context = rig.receiver().paths()[0].resources->queues.cq->context;
   auto* const real = context->ops.post_send;
   context->ops.post_send = [](ibv_qp*, ibv_send_wr* wr, ibv_send_wr** refused) {
     *refused = wr;

@@ -210,8 +210,8 @@ TEST_CASE("resume: what completes after the report does not count",
   rig.refuses_orders = true;
   Storage from = rig.storage(kLargest, 0x77);
   Storage into = rig.storage(kLargest);
-  const ibv_cq* const late = rig.sender().paths()[1].resources.queues.cq.get();
-  const ibv_cq* const other = rig.sender().paths()[0].resources.queues.cq.get();
+  const ibv_cq* const late = rig.sender().paths()[1].resources->queues.cq.get();
+  const ibv_cq* const other = rig.sender().paths()[0].resources->queues.cq.get();
   std::vector<ibv_wc> held;
   bool is_late = false;
   const PollHook hook(rig.sender(), [&](ibv_cq* cq, int room, ibv_wc* found) {
@@ -284,7 +284,7 @@ TEST_CASE("resume: an only path whose device reports nothing is made anew in the
   TransferRig rig({.stall_ns = std::chrono::nanoseconds{kStallTimeout}.count(), .recovers = true});
   Storage from = rig.storage(kLargest, 0x66);
   Storage into = rig.storage(kLargest);
-  const ibv_cq* const mute = rig.sender().paths()[0].resources.queues.cq.get();
+  const ibv_cq* const mute = rig.sender().paths()[0].resources->queues.cq.get();
   const PollHook hook(rig.sender(), [mute](ibv_cq* cq, int room, ibv_wc* found) {
     return cq == mute ? 0 : PollHook::real(cq, room, found);
   });
@@ -384,7 +384,7 @@ TEST_CASE("resume: data that was acknowledged and does not come is an error",
   rig.refuses_orders = true;  // the path stays out of use
   Storage from = rig.storage(kLargest, 0x44);
   Storage into = rig.storage(kLargest);
-  const ibv_cq* mute = rig.receiver().paths()[is_lost ? 1 : 0].resources.queues.cq.get();
+  const ibv_cq* mute = rig.receiver().paths()[is_lost ? 1 : 0].resources->queues.cq.get();
   const PollHook hook(rig.sender(), [&mute](ibv_cq* cq, int room, ibv_wc* found) {
     return cq == mute ? 0 : PollHook::real(cq, room, found);
   });

@@ -40,7 +40,7 @@ std::vector<std::uint64_t> arrived_by_path(RecvComm& receiver) {
 // Counts calls of ibv_post_send. There can be only one at a time.
 class PostCounter {
  public:
-  explicit PostCounter(const Comm& comm) : context_(comm.paths()[0].resources.queues.qp->context) {
+  explicit PostCounter(const Comm& comm) : context_(comm.paths()[0].resources->queues.qp->context) {
     count_ = 0;
     real_ = std::exchange(context_->ops.post_send, &call);
   }

@@ -52,7 +52,7 @@ struct Connection {
   PeerWindow window;                 // the peer's credit ring (kReceive); empty for kSend
   RailDevices devices;               // of this end, as NCCL has chosen them
   std::size_t receiver_rails = 1;    // of the receiving end, and so the keys in a credit line
-  std::vector<PathResources> paths;  // those that are connected, at least one. The comm takes them
+  std::vector<PathResources> paths;  // those that are connected, at least one
   std::size_t planned_paths = 1;     // with those that are missing: CommPlans::of() got this
   StatsSlot slot;                    // of the connecting end, since connect() began
   // The paths and tables of a comm with several paths, which its destructor destroys, so that this
