@@ -18,9 +18,10 @@ GpuFlush::GpuFlush(const Parts& parts, const CommOptions& options) noexcept
       gid_(options.gid),
       pkey_(options.pkey) {}
 
-bool GpuFlush::begin(Request& request, std::span<const FlushTarget> targets, Errc* code) {
+bool GpuFlush::begin(Request& request, std::span<const FlushTarget> targets, std::uint32_t next,
+                     Errc* code) {
   plan(request, targets);
-  const std::uint8_t rails = narrow_plan(request);
+  const std::uint8_t rails = narrow_plan(request, next);
   if (flusher_->is_broken(rails)) {
     *code = flush_by_host("the NIC cannot read the GPU memory");
     return false;
@@ -46,9 +47,9 @@ void GpuFlush::plan(const Request& request, std::span<const FlushTarget> targets
   flusher_->plan(request.slot, {reads.data(), count});
 }
 
-std::uint8_t GpuFlush::narrow_plan(const Request& request) noexcept {
-  return flusher_->narrow(request.slot, [this](std::uint64_t address) {
-    return paths().size() == 1 ? bit_of(paths().front()) : lines_.rails_that_carried(address);
+std::uint8_t GpuFlush::narrow_plan(const Request& request, std::uint32_t next) noexcept {
+  return flusher_->narrow(request.slot, [&](std::uint64_t address) {
+    return paths().size() == 1 ? bit_of(paths().front()) : lines_.rails_that_carried(address, next);
   });
 }
 
@@ -62,10 +63,10 @@ void GpuFlush::start(Request& request, std::uint8_t rails) {
 }
 
 // Starts the READs of receives whose data has arrived, and which wait for nothing else.
-void GpuFlush::start_arrived() {
-  flusher_->each_delayed([this](std::uint16_t slot) {
+void GpuFlush::start_arrived(std::uint32_t next) {
+  flusher_->each_delayed([&](std::uint16_t slot) {
     if (requests_[slot].missing != 1) return false;
-    start(requests_[slot], narrow_plan(requests_[slot]));
+    start(requests_[slot], narrow_plan(requests_[slot], next));
     return true;
   });
 }

@@ -66,12 +66,15 @@ class GpuFlush {
   Result<std::uint8_t> prepare(const gdr::FlushNeed& need, std::uint8_t rails, void* place);
   bool is_prepared() const noexcept { return flusher_ != nullptr; }
 
-  // Of data that has arrived. True: READs are under way, and the request waits for them. Otherwise
-  // `*code` says whether the data is visible.
-  bool begin(Request& request, std::span<const FlushTarget> targets, Errc* code);
+  // In the next functions, `next` is the position of the next credit line.
+
+  // Flushes data that has arrived. True: READs are under way, and the request waits for them.
+  // False: `*code` says whether the data is visible.
+  bool begin(Request& request, std::span<const FlushTarget> targets, std::uint32_t next,
+             Errc* code);
   // The receive waits for a flush as well, which start_arrived() starts when its data is there.
   void begin_later(Request& receive, std::span<const FlushTarget> targets) noexcept;
-  void start_arrived();
+  void start_arrived(std::uint32_t next);
   void on_completion(const Path& path, const ibv_wc& completion);
 
   // --- Repair ---
@@ -90,7 +93,7 @@ class GpuFlush {
   }
   std::span<Path> paths() const noexcept { return comm_.paths(); }
   void plan(const Request& request, std::span<const FlushTarget> targets) noexcept;
-  std::uint8_t narrow_plan(const Request& request) noexcept;
+  std::uint8_t narrow_plan(const Request& request, std::uint32_t next) noexcept;
   void start(Request& request, std::uint8_t rails);
   void leave_rail(std::size_t rail);
   void leave_lost_rails();

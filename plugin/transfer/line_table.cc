@@ -16,16 +16,17 @@ bool LineTable::make_records(std::uint8_t rail) noexcept {
   return true;
 }
 
-std::uint8_t LineTable::rails_that_carried(std::uint64_t address) const noexcept {
-  const Owner* newest = nullptr;
-  for (std::size_t place = 0; place < owners_.size(); ++place) {
+std::uint8_t LineTable::rails_that_carried(std::uint64_t address,
+                                           std::uint32_t next) const noexcept {
+  constexpr std::uint8_t kAll = 0xff;
+  for (std::uint32_t back = 1; back <= wire::kMaxLines; ++back) {
+    const std::uint32_t position = next - back;
+    const std::uint32_t place = position % wire::kMaxLines;
     const Owner& owner = owners_[place];
-    const bool was_granted = owner.position % wire::kMaxLines == place;
-    if (!was_granted || lines_[place].address != address) continue;
-    if (newest == nullptr || wire::is_before(newest->position, owner.position)) newest = &owner;
+    if (owner.position != position) break;  // there was no such line
+    if (lines_[place].address == address) return owner.waits() ? kAll : records_->carried[place];
   }
-  if (newest == nullptr || newest->waits()) return 0xff;
-  return records_->carried[newest->position % wire::kMaxLines];
+  return kAll;
 }
 
 LineTable::Expected LineTable::expected() const noexcept {

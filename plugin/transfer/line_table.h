@@ -65,7 +65,7 @@ class LineTable {
   bool make_records(std::uint8_t rail) noexcept;
   bool has_records() const noexcept { return records_ != nullptr; }
   wire::ChunkMask& chunks(std::size_t place) noexcept { return records_->chunks[place]; }
-  // Of data for the line.
+  // Data for the line at this place has come by this rail.
   void note_carrier(std::size_t place, std::uint8_t rail) noexcept {
     std::uint8_t& carried = records_->carried[place];
     const std::uint8_t before = records_->chunks[place] != 0 ? carried : std::uint8_t{0};
@@ -73,7 +73,7 @@ class LineTable {
   }
   // The rails through which the data of the newest receive into `address` has come, as far as that
   // is known: all of them if it has not come yet, or if its line is not in the ring any more.
-  std::uint8_t rails_that_carried(std::uint64_t address) const noexcept;
+  std::uint8_t rails_that_carried(std::uint64_t address, std::uint32_t next) const noexcept;
 
   // Calls `f(owner, line)` for each line whose message has not arrived.
   template <class F>
@@ -110,8 +110,8 @@ class LineTable {
   bool has_missing() const noexcept { return !missing_.empty(); }
   bool is_missing(std::uint64_t address, std::size_t capacity) const noexcept;
   void forget_missing_that_came() noexcept;
-  // Lines to grant again. `grant(first, count)` writes some that follow each other, which belong to
-  // `path` from then on; false: no more now.
+  // Some lines have to be granted again. `grant(first, count)` is called for lines that follow each
+  // other, and calls grant_again(). False: no more now.
   bool has_lost() const noexcept { return !lost_.empty(); }
   template <class Grant>
   void each_lost_run(Grant&& grant) {
@@ -123,6 +123,7 @@ class LineTable {
       place = end;
     }
   }
+  // These lines are granted by `path` from now on.
   void grant_again(std::uint32_t first, std::uint32_t count, std::uint8_t path) noexcept;
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a comm reports when it cannot simply go on. This floor only detects. plugin/recovery asks
+// The reports of a comm that cannot simply go on. This floor only detects. plugin/recovery asks
 // the engine (plugin/repair) what to do, logs the cause and tells the peer.
 #pragma once
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is kept of a path while it is made anew and RepairEngine does not need to know: it is passed
-// on, or part of a sentence.
+// The part of a path's state that is needed while the path is made anew, except for what
+// RepairEngine decides by: messages and queue pairs that are passed on, and parts of sentences.
 #pragma once
 
 #include <cstdint>

@@ -3,11 +3,8 @@
 // The receiving end after a path has failed: lines that the sender has not got are written again
 // over other paths, with the same bytes.
 #include <algorithm>
-#include <array>
-#include <new>
 
 #include "common/check/assert.h"
-#include "plugin/transfer/path_reports.h"
 #include "plugin/transfer/recv_comm.h"
 
 namespace beeline {

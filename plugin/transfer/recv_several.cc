@@ -80,7 +80,7 @@ void RecvComm::absorb_on(Path& path, const ibv_wc* completions, int found) {
   }
   if (!gate_.has_more_after_poll()) return;
   if (gate_.must_recount()) (void)post_receives_on_all(0);
-  if (flushes_in_test()) flush_.start_arrived();
+  if (flushes_in_test()) flush_.start_arrived(next_);
 }
 
 }  // namespace beeline

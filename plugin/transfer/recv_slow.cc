@@ -81,7 +81,7 @@ void RecvComm::absorb(Path& path, const ibv_wc* completions, int found) {
   }
   stats_.add_messages(messages, bytes);
   if (flushes_in_test()) [[unlikely]]
-    flush_.start_arrived();
+    flush_.start_arrived(next_);
 }
 
 void RecvComm::on_other(Path& path, const ibv_wc& completion) {
@@ -150,7 +150,7 @@ Errc RecvComm::iflush(std::span<const FlushTarget> targets, void** request) {
   made.count = 1;
   made.sizes[0] = 0;
   Errc code = Errc::kOk;
-  if (!flush_.begin(made, targets, &code)) {
+  if (!flush_.begin(made, targets, next_, &code)) {
     free_flushes_.give_back(made);
     return leave_with(code);
   }
