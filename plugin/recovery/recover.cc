@@ -15,6 +15,7 @@
 #include "plugin/device/port_report.h"
 #include "plugin/transfer/comm.h"
 #include "plugin/verbs/text.h"
+#include "plugin/wire/limits.h"
 
 namespace beeline {
 namespace {

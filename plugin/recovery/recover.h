@@ -9,7 +9,6 @@
 // carries out what it says. Failures that would follow the data to any path end the comm.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -22,7 +21,6 @@
 #include "plugin/repair/ending.h"
 #include "plugin/repair/engine.h"
 #include "plugin/transfer/path_events.h"
-#include "plugin/wire/limits.h"
 
 namespace beeline {
 

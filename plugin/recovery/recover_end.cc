@@ -2,7 +2,6 @@
 //
 // The end of a comm: the first failure that cannot be explained away ends it. Its cause is decided
 // here, logged once and sent to the peer, and every later call fails.
-
 #include <algorithm>
 #include <cstdio>
 

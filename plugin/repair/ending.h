@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "common/check/assert.h"
 #include "plugin/repair/times.h"
 
 namespace beeline {
@@ -24,18 +25,19 @@ class Ending {
     kRequestFailed,  // nothing has explained it
   };
 
-  // Only the first one counts: others are flushed after it.
+  // Only of the first failed request: others are flushed after it.
   void suspect(std::size_t path, std::int64_t now_ns) noexcept {
+    BL_ASSERT(suspect_ == kNoPath, "the first failed request is the suspicious one");
     suspect_ = static_cast<std::uint8_t>(path);
     grace_ends_ns_ = now_ns + times::kGraceNs;
   }
   std::optional<std::size_t> suspect() const noexcept {
-    return suspect_ == kNobody ? std::nullopt : std::optional<std::size_t>(suspect_);
+    return suspect_ == kNoPath ? std::nullopt : std::optional<std::size_t>(suspect_);
   }
   bool suspects(std::size_t path) const noexcept { return suspect_ == path; }
   // The failure is explained, and the comm can go on without the path.
   void forget_suspicion_of(std::size_t path) noexcept {
-    if (suspects(path)) suspect_ = kNobody;
+    if (suspects(path)) suspect_ = kNoPath;
   }
 
   // Data that the peer sent before may still be on its way.
@@ -49,14 +51,14 @@ class Ending {
     if (peer == Peer::kDead) return Reason::kPeerDied;
     if (now_ns <= grace_ends_ns_) return Reason::kNone;
     if (peer == Peer::kClosed && !waits_for_data) return Reason::kNone;
-    if (suspect_ != kNobody) return Reason::kRequestFailed;
+    if (suspect_ != kNoPath) return Reason::kRequestFailed;
     return peer == Peer::kClosed ? Reason::kDataMissing : Reason::kNone;
   }
 
  private:
-  static constexpr std::uint8_t kNobody = 0xff;
+  static constexpr std::uint8_t kNoPath = 0xff;
 
-  std::uint8_t suspect_ = kNobody;  // the path
+  std::uint8_t suspect_ = kNoPath;  // the path
   bool has_goodbye_ = false;
   std::int64_t grace_ends_ns_ = 0;
 };

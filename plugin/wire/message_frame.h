@@ -47,7 +47,7 @@ struct Frame {
 
 Bytes make_frame(MessageType type, const Bytes& body);
 
-// Of the body of a HELLO or RESUME of any version.
+// Reads the versions in the body of a HELLO or RESUME, whatever version that has.
 Result<VersionRange> hello_versions(ByteView body);
 
 // A message is a struct with kType and fields() (see message_bytes.h).

@@ -157,7 +157,7 @@ void ControlLoop::on_device_back(const DeviceContext& context) {
 
 // --- Messages ---
 
-// Of an open comm that repairs a path.
+// Takes a message by which the peer repairs a path of an open comm.
 template <class Message>
 Status ControlLoop::on_path_message(Channel& channel, const wire::Frame& frame) {
   auto message = BL_TRY(wire::decode<Message>(frame.body));
