@@ -15,7 +15,7 @@ namespace beeline {
 
 // A base class, to be made before the comm and destroyed after it.
 struct RecoverHolder {
-  explicit RecoverHolder(std::int64_t give_up_ns) noexcept : events(give_up_ns) {}
+  explicit RecoverHolder(const RepairLimits& limits) noexcept : events(limits) {}
   Recover events;
 };
 
@@ -25,7 +25,7 @@ class Guarded final : private RecoverHolder, public End {
  public:
   Guarded(std::unique_ptr<Connection> connection, const CommOptions& options,
           StatsSlot stats) noexcept
-      : RecoverHolder(options.give_up_ns),
+      : RecoverHolder({.give_up_ns = options.give_up_ns, .peer_ns = options.peer_ns}),
         End(std::move(connection), options, std::move(stats), events) {
     End::begin_service();
   }

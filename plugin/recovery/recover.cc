@@ -4,6 +4,7 @@
 // results of the control thread, and news of ports.
 #include "plugin/recovery/recover.h"
 
+#include <algorithm>
 #include <array>
 #include <optional>
 #include <utility>
@@ -135,6 +136,7 @@ void Recover::on_waiting(Comm& comm, std::int64_t now_ns) {
   if (!comm.link().exchanges_reports() || comm.link().has_ended()) return;
   if (silence_ == nullptr) silence_ = std::make_unique<SilenceWatch>();
   if (!silence_->is_due(now_ns)) return;
+  if (comm.has_in_band_news()) advance(comm);
   std::array<PathSigns, wire::kMaxPaths> signs;
   for (Path& path : comm.paths()) {
     if (path.silence == nullptr) path.silence = std::make_unique<PathSilence>();
@@ -168,15 +170,15 @@ Status Recover::on_quiet(Comm& comm, StallWatch::Verdict verdict) {
 
 // --- The engine ---
 
-RepairEngine::Moment Recover::moment(const Comm& comm) noexcept {
-  return {.ns = now_ns(), .has_standby = comm.has_standby()};
+RepairEngine::Moment Recover::moment(Comm& comm) noexcept {
+  return {
+      .ns = now_ns(), .has_standby = comm.has_standby(), .has_channel = comm.link().has_channel()};
 }
 
 Recover::State& Recover::state(Comm& comm) {
   if (state_ != nullptr) return *state_;
-  RepairEngine::Facts facts = {.is_sender = comm.role() == Role::kSend,
-                               .give_up_ns = give_up_ns_,
-                               .paths = comm.paths().size()};
+  RepairEngine::Facts facts = {
+      .is_sender = comm.role() == Role::kSend, .limits = limits_, .paths = comm.paths().size()};
   for (std::size_t path = 0; path < facts.paths; ++path) {
     const PathResources& resources = *comm.paths()[path].resources;
     facts.path[path] = {.rail = resources.rail, .is_by_cm = static_cast<bool>(resources.queues.cm)};
@@ -229,6 +231,7 @@ void Recover::take(Comm& comm, const RepairEvent& event, const PathMessage* mess
 }
 
 void Recover::advance(Comm& comm) {
+  take_in_band(comm);
   while (std::optional<PathMail> mail = comm.link().take_mail()) take_mail(comm, *std::move(mail));
   for (std::size_t path = 0; path < comm.paths().size(); ++path) check_port(comm, path);
   if (state_ == nullptr) return;
@@ -241,8 +244,9 @@ void Recover::advance(Comm& comm) {
   }
   // Only now, because a look at one path may have shown that another has failed.
   take(comm, {.kind = RepairEvent::Kind::kLookAtComm});
+  write_in_band(comm);
   if (has_ended()) return comm.link().set_due(Link::kNever);  // the alarm stays
-  comm.link().set_due(engine.due_ns(moment(comm)));
+  comm.link().set_due(std::min(engine.due_ns(moment(comm)), state_->in_band.due_ns()));
   const bool has_rest = comm.regrant_rest();
   if (engine.needs_service() || has_rest || ending_.suspect() || !comm.has_usable_path()) {
     return;
@@ -268,6 +272,8 @@ void Recover::take_message(Comm& comm, const PathMessage& message) {
   if (path >= comm.paths().size() || !is_from_other_role(message, comm.role())) {
     return on_protocol_error(comm, "a report about a path that does not exist");
   }
+  const std::uint32_t serial = std::visit([](const auto& any) { return any.serial; }, message);
+  if (!state(comm).seen.add(serial)) return;  // it has come by the other way as well
   RepairEvent event =
       of_path(path, std::visit([](const auto& any) { return event_of(any); }, message));
   const bool says_failed = event.of_path.kind == PathEvent::Kind::kPeerFenced ||
@@ -293,6 +299,45 @@ void Recover::take_message(Comm& comm, const PathMessage& message) {
   take(comm, event, &message);
 }
 
+// --- In-band ---
+
+void Recover::send(Comm& comm, PathMessage message) {
+  State& state = this->state(comm);
+  std::visit([&](auto& any) { any.serial = ++state.last_serial; }, message);
+  const std::uint32_t path = std::visit([](const auto& any) { return any.path; }, message);
+  const auto* const note = std::get_if<wire::PathNote>(&message);
+  const auto news = note == nullptr ? 0U : static_cast<std::uint32_t>(note->news);
+  const std::uint32_t kind = static_cast<std::uint32_t>(message.index()) << 16 | news << 8 | path;
+  wire::Bytes frame = comm.link().send_about_path(std::move(message));
+  if (!frame.empty() && comm.in_band_path() != nullptr) state.in_band.add(kind, std::move(frame));
+}
+
+void Recover::take_in_band(Comm& comm) {
+  const std::optional<wire::InBandCell> cell = comm.read_in_band();
+  if (!cell || comm.link().has_ended()) return;
+  InBand& in_band = state(comm).in_band;
+  in_band.take(*cell);
+  for (;;) {
+    const auto frame = in_band.next();
+    if (frame && !*frame) return;
+    const auto message = frame ? path_message_in(**frame) : std::nullopt;
+    if (!message || !*message)
+      return on_protocol_error(comm, "a message about a path that cannot be read");
+    take_message(comm, **message);
+  }
+}
+
+void Recover::write_in_band(Comm& comm) {
+  InBand& in_band = state_->in_band;
+  const std::int64_t now = now_ns();
+  if (has_ended() || in_band.due_ns() > now) return;
+  Path* const path = comm.in_band_path();
+  wire::InBandCell* const cell = comm.own_cell();
+  if (path == nullptr || cell == nullptr) return in_band.put_off(now);
+  in_band.fill(*cell, now);
+  comm.write_in_band(*path);
+}
+
 void Recover::take_made(Comm& comm, PathMade made) {
   PathRepair& path = repair_of(comm, made.path);
   if (!state_->engine.awaits_queues(made.path, made.generation)) {
@@ -301,11 +346,12 @@ void Recover::take_made(Comm& comm, PathMade made) {
   }
   if (made.resources == nullptr) {
     path.offer = std::move(made.offer);
-    path.ring_key = made.ring_key;
+    path.window_key = made.window_key;
     return take(comm, of_path(made.path, PathEvent::Kind::kQueuesMade));
   }
   BL_ASSERT(path.made == nullptr, "one queue pair at a time waits to be joined");
   path.answer = std::move(made.answer);
+  if (comm.role() == Role::kReceive) path.window_key = made.window_key;
   path.made = std::move(made.resources);
   take(comm, event_at(made.path, RepairEvent::Kind::kConnected));
 }

@@ -20,6 +20,7 @@
 #include "plugin/recovery/verdict.h"
 #include "plugin/repair/ending.h"
 #include "plugin/repair/engine.h"
+#include "plugin/transfer/in_band.h"
 #include "plugin/transfer/path_events.h"
 
 namespace beeline {
@@ -30,8 +31,7 @@ Ends ends_of(const Comm& comm, std::size_t path);
 // One for each comm. Of a comm with one path, it allocates nothing until that fails.
 class Recover final : public PathEvents {
  public:
-  // `give_up_ns` is how long the comm may have no path that works; 0: for ever.
-  explicit Recover(std::int64_t give_up_ns = 0) noexcept : give_up_ns_(give_up_ns) {}
+  explicit Recover(const RepairLimits& limits = {}) noexcept : limits_(limits) {}
 
   void on_failed_request(Comm& comm, const Path& path, const ibv_wc& failed,
                          const char* doing) override;
@@ -52,9 +52,12 @@ class Recover final : public PathEvents {
     RepairEngine engine;
     std::vector<RepairEvent> waiting;  // for the event before
     bool is_busy = false;              // with an event
+    InBand in_band;
+    SeenSerials seen;
+    std::uint32_t last_serial = 0;
   };
 
-  static RepairEngine::Moment moment(const Comm& comm) noexcept;
+  static RepairEngine::Moment moment(Comm& comm) noexcept;
   State& state(Comm& comm);
   PathRepair& repair_of(Comm& comm, std::size_t path);
 
@@ -67,6 +70,10 @@ class Recover final : public PathEvents {
   void take(Comm& comm, const RepairEvent& event, const PathMessage* message = nullptr);
   void take_mail(Comm& comm, PathMail mail);
   void take_message(Comm& comm, const PathMessage& message);
+  void take_in_band(Comm& comm);
+  void write_in_band(Comm& comm);
+  // Tells the peer, over the control channel and in-band.
+  void send(Comm& comm, PathMessage message);
   void take_made(Comm& comm, PathMade made);
   void take_failure(Comm& comm, const PathNotMade& failure);
   void check_port(Comm& comm, std::size_t path);
@@ -92,6 +99,7 @@ class Recover final : public PathEvents {
   void say_up(Comm& comm, std::size_t path, bool was_silent);
   void say_resumed(Comm& comm, std::size_t path);
   void end_without_path(Comm& comm);
+  void end_for_mute_peer(Comm& comm, std::size_t path);
   std::string describe_outage(Comm& comm, const char* remark);
 
   // --- Devices: recover_devices.cc ---
@@ -124,7 +132,7 @@ class Recover final : public PathEvents {
   std::optional<Suspected> suspected_;
   Status end_;  // not ok: the comm has ended
   bool refusal_logged_ = false;
-  const std::int64_t give_up_ns_;
+  const RepairLimits limits_;
   std::unique_ptr<State> state_;
   std::unique_ptr<SilenceWatch> silence_;  // made when a comm with several paths first waits
 };

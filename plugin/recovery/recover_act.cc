@@ -74,6 +74,7 @@ std::optional<RepairEvent> Recover::carry_out(Comm& comm, const RepairCommand& c
               describe_outage(comm, "").c_str());
       return {};
     case RepairCommand::Kind::kEndNoPath: end_without_path(comm); return {};
+    case RepairCommand::Kind::kEndMute: end_for_mute_peer(comm, path); return {};
     case RepairCommand::Kind::kEndNeitherFences:
       (void)on_fault(comm, Errc::kSystem, "go on without a path",
                      "the devices of neither end move the queue pair of a path to ERROR");
@@ -87,8 +88,8 @@ std::optional<RepairEvent> Recover::act(Comm& comm, const RepairCommand& command
   const std::size_t path = command.path;
   PathRepair& known = repair_of(comm, path);
   const auto note = [&](wire::PathNews news) {
-    comm.link().send_about_path(
-        wire::PathNote{.path = command.path, .generation = command.generation, .news = news});
+    send(comm,
+         wire::PathNote{.path = command.path, .generation = command.generation, .news = news});
   };
   switch (command.action) {
     case PathAction::kDetach:
@@ -116,26 +117,26 @@ std::optional<RepairEvent> Recover::act(Comm& comm, const RepairCommand& command
       known.line_keys = answer.line_keys;
       comm.link().order({.path = command.path,
                          .generation = command.generation,
-                         .what = ConnectPath{answer.answer}});
+                         .what = ConnectPath{answer.answer, answer.window_key}});
       break;
     }
     case PathAction::kSendFenced:
       send_fenced(comm, path, command.generation, command.has_peer_report);
       break;
     case PathAction::kSendOffer:
-      comm.link().send_about_path(
-          wire::OfferPath{.path = command.path,
-                          .generation = command.generation,
-                          .report = std::get<wire::SenderReport>(known.ours),
-                          .offer = known.offer,
-                          .ring_key = known.ring_key});
+      send(comm, wire::OfferPath{.path = command.path,
+                                 .generation = command.generation,
+                                 .report = std::get<wire::SenderReport>(known.ours),
+                                 .offer = known.offer,
+                                 .window_key = known.window_key});
       break;
     case PathAction::kSendAnswer:
-      comm.link().send_about_path(wire::AnswerPath{
-          .path = command.path,
-          .generation = command.generation,
-          .answer = known.answer,
-          .line_keys = static_cast<RecvComm&>(comm).line_keys(comm.paths()[path])});
+      send(comm, wire::AnswerPath{
+                     .path = command.path,
+                     .generation = command.generation,
+                     .answer = known.answer,
+                     .window_key = known.window_key,
+                     .line_keys = static_cast<RecvComm&>(comm).line_keys(comm.paths()[path])});
       break;
     case PathAction::kSendNotNow: note(wire::PathNews::kNotNow); break;
     case PathAction::kSendWell: note(wire::PathNews::kWell); break;
@@ -201,7 +202,7 @@ void Recover::send_fenced(Comm& comm, std::size_t path, std::uint32_t generation
                           .has_peer_report = has_peer_report,
                           .report = known.ours};
   if (comm.role() == Role::kSend) message.finished = known.finished;
-  comm.link().send_about_path(message);
+  send(comm, std::move(message));
 }
 
 void Recover::check_finished(Comm& comm, std::size_t path) {
@@ -223,7 +224,7 @@ void Recover::order_queues(Comm& comm, const RepairCommand& command, const PathM
   if (comm.role() == Role::kReceive) {
     const auto& offer = std::get<wire::OfferPath>(*message);
     wanted.offer = offer.offer;
-    wanted.ring_key = offer.ring_key;
+    wanted.window_key = offer.window_key;
   }
   comm.link().order(
       {.path = command.path, .generation = command.generation, .what = std::move(wanted)});
@@ -302,6 +303,16 @@ std::string Recover::describe_outage(Comm& comm, const char* remark) {
     if (!known.last_try.empty()) text += ", the last one failed: " + known.last_try;
   }
   return text;
+}
+
+void Recover::end_for_mute_peer(Comm& comm, std::size_t path) {
+  const PeerName& peer = comm.link().peer();
+  (void)on_fault(comm, Errc::kPeerClosed, "go on",
+                 "path " + std::to_string(path + 1) + " has failed, and " + peer.host + " (pid " +
+                     std::to_string(peer.pid) +
+                     ") has said nothing about that for BEELINE_PEER_TIMEOUT, although its control "
+                     "channel is open: its control thread may hang in a call to its driver, or "
+                     "something between both hosts swallows what it sends");
 }
 
 void Recover::end_without_path(Comm& comm) {

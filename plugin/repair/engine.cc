@@ -15,7 +15,7 @@ constexpr std::uint32_t kMostBriefLives = 3;
 }  // namespace
 
 RepairEngine::RepairEngine(const Facts& facts) noexcept
-    : is_sender_(facts.is_sender), path_count_(facts.paths), give_up_ns_(facts.give_up_ns) {
+    : is_sender_(facts.is_sender), path_count_(facts.paths), limits_(facts.limits) {
   BL_ASSERT(path_count_ - 1 < kMaxPaths, "a comm has one path at least, and not too many");
   for (std::size_t i = 0; i < path_count_; ++i) {
     paths_[i].facts = facts.path[i];
@@ -118,9 +118,10 @@ std::int64_t RepairEngine::due_ns(const Moment& now) const noexcept {
                     path.finished_ns, path.join_until_ns,
                     is_draining ? now.ns + times::kDrainLookEveryNs : times::kNever});
   }
+  if (mute_since_ns_ != 0) due = std::min(due, mute_since_ns_ + limits_.peer_ns);
   if (outage_since_ns_ == 0) return due;
   due = std::min(due, outage_logged_ns_ + times::kOutageLogEveryNs);
-  if (give_up_ns_ != 0) due = std::min(due, outage_since_ns_ + give_up_ns_);
+  if (limits_.give_up_ns != 0) due = std::min(due, outage_since_ns_ + limits_.give_up_ns);
   if (has_called_standbys_ || !now.has_standby) return due;
   return std::min(due, std::max(outage_since_ns_ + times::kStandInAfterNs,
                                 now.ns + times::kStandInLookEveryNs));
@@ -213,6 +214,7 @@ void RepairEngine::begin_state(Step& step, Path& path) noexcept {
 void RepairEngine::take_of_path(Step& step, Path& path, const RepairEvent& event) noexcept {
   const PathEvent::Kind kind = event.of_path.kind;
   const std::int64_t now_ns = step.now.ns;
+  if (event.of_path.is_message()) mute_since_ns_ = 0;
   take(step, path, event.of_path);
   if (kind == PathEvent::Kind::kFenceRefused && path.status.state == PathState::kFencing) {
     path.repeats.reset();
@@ -339,8 +341,23 @@ void RepairEngine::look_at_timers(Step& step, Path& path) noexcept {
   }
 }
 
+// While the channel is away, others decide how long the peer is waited for.
+void RepairEngine::look_at_peer(Step& step) noexcept {
+  const auto waiting = std::find_if(paths_.begin(), paths_.begin() + path_count_, waits_for_peer);
+  const bool is_asked = waiting != paths_.begin() + path_count_ && step.now.has_channel;
+  if (!is_asked || limits_.peer_ns == 0) {
+    mute_since_ns_ = 0;
+  } else if (mute_since_ns_ == 0) {
+    mute_since_ns_ = step.now.ns;
+  } else if (step.now.ns - mute_since_ns_ >= limits_.peer_ns) {
+    limits_.peer_ns = mute_since_ns_ = 0;
+    say(step, *waiting, Command::kEndMute);
+  }
+}
+
 void RepairEngine::look_at_comm(Step& step) noexcept {
   const std::int64_t now_ns = step.now.ns;
+  look_at_peer(step);
   if (has_usable_path()) {
     outage_since_ns_ = 0;
     has_called_standbys_ = false;
@@ -348,7 +365,7 @@ void RepairEngine::look_at_comm(Step& step) noexcept {
   }
   if (outage_since_ns_ == 0) outage_since_ns_ = outage_logged_ns_ = now_ns;
   if (is_outage_over_limit(now_ns)) {
-    give_up_ns_ = 0;
+    limits_.give_up_ns = 0;
     return step.commands.add({.kind = Command::kEndNoPath});
   }
   if (now_ns - outage_logged_ns_ >= times::kOutageLogEveryNs) {

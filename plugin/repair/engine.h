@@ -80,7 +80,9 @@ struct RepairCommand {
     kBesideOwn,      // another path works by its own device: this one, by a stand-in, fails
     kSayUp,          // `was_silent`
     kSayWaiting,
-    kEndNoPath,         // no path has worked for too long
+    kEndNoPath,  // no path has worked for too long
+    kEndMute,    // the peer says nothing about a path that waits for it, on a channel that is
+                 // there
     kEndNeitherFences,  // no device moves the queue pair of a path to ERROR
   };
 
@@ -110,6 +112,12 @@ class RepairCommands {
   std::size_t count_ = 0;
 };
 
+struct RepairLimits {
+  std::int64_t give_up_ns = 0;  // how long the comm may have no path that works; 0: for ever
+  std::int64_t peer_ns = 0;  // how long the peer may say nothing while a path waits for it; 0: the
+                             // same
+};
+
 class RepairEngine {
  public:
   static constexpr std::size_t kMaxPaths = 8;
@@ -121,7 +129,7 @@ class RepairEngine {
   };
   struct Facts {
     bool is_sender = false;
-    std::int64_t give_up_ns = 0;  // how long the comm may have no path that works; 0: for ever
+    RepairLimits limits = {};
     std::size_t paths = 0;
     std::array<PathFacts, kMaxPaths> path = {};
   };
@@ -129,6 +137,7 @@ class RepairEngine {
   struct Moment {
     std::int64_t ns = 0;
     bool has_standby = false;  // another device of this host may stand in
+    bool has_channel = true;   // the control channel to the peer is there
   };
 
   explicit RepairEngine(const Facts& facts) noexcept;
@@ -219,19 +228,27 @@ class RepairEngine {
   void look_at_stand_in(Step& step, Path& path) noexcept;
   void leave_stand_in(Step& step, const Path& path, RepairCommand::Kind why) const noexcept;
   void look_at_comm(Step& step) noexcept;
+  void look_at_peer(Step& step) noexcept;
   void call_standbys(Step& step) noexcept;
 
   bool is_up(const Path& path) const noexcept;
   bool has_usable_path() const noexcept;
+  // Whether the path can only go on when the peer says something.
+  static bool waits_for_peer(const Path& path) noexcept {
+    const PathStatus& status = path.status;
+    return status.state == PathState::kFenced ||
+           (status.state == PathState::kFencing && status.is_unfenced && !status.has_peer_report);
+  }
   bool is_drained(Path& path, bool is_fenced, std::int64_t now_ns) const noexcept;
   bool may_stand_in(const Path& path, const Moment& now) const noexcept;
   bool is_outage_over_limit(std::int64_t now_ns) const noexcept {
-    return give_up_ns_ != 0 && now_ns - outage_since_ns_ >= give_up_ns_;
+    return limits_.give_up_ns != 0 && now_ns - outage_since_ns_ >= limits_.give_up_ns;
   }
 
   const bool is_sender_;
   const std::size_t path_count_;
-  std::int64_t give_up_ns_;           // 0 once it was reached
+  RepairLimits limits_;               // 0 once one was reached
+  std::int64_t mute_since_ns_ = 0;    // the peer has said nothing, though a path waits for it
   std::int64_t outage_since_ns_ = 0;  // 0: some path works
   std::int64_t outage_logged_ns_ = 0;
   bool has_called_standbys_ = false;  // in this outage

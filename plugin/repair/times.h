@@ -155,6 +155,9 @@ inline constexpr std::int64_t kOutageLogEveryNs = 60 * kNsPerSec;
 // goodbye: the channel knows within milliseconds of a process that died, closed or fenced the path,
 // and the rest is for a host that is short of CPU.
 inline constexpr std::int64_t kGraceNs = 2 * kNsPerSec;
+// No more than this counts of a peer's silence at once: if this process was stopped, or has had no
+// processor, it may be this end that was silent.
+inline constexpr std::int64_t kLongestSilenceAtOnceNs = 5 * kNsPerSec;
 // How far back the cause of a failed request may lie, since with BEELINE_RECOVERY=0 and the default
 // timeouts a device retries for half a minute; an older fault of this end's port has not caused it.
 inline constexpr std::int64_t kLongestRetryNs = 60 * kNsPerSec;

@@ -132,6 +132,7 @@ ControlOptions control_options(const Config& config) {
                             .connect_timeout = milliseconds(config.connect_timeout_ns),
                             .half_open_timeout = milliseconds(config.half_open_timeout_ns),
                             .peer_timeout = milliseconds(config.peer_timeout_ns),
+                            .outage_timeout = milliseconds(config.give_up_after_ns),
                             .resume_channels = config.recovery,
                             .wait_warning = std::chrono::nanoseconds(config.stall_warn_ns),
                             .sender = plans<SendComm>(config),
@@ -157,6 +158,7 @@ CommOptions comm_options(const Config& config) {
           .stall_ns = config.stall_timeout_ns != 0 ? config.stall_timeout_ns
                                                    : longest_device_wait_ns(config),
           .give_up_ns = config.give_up_after_ns,
+          .peer_ns = config.peer_timeout_ns,
           .early_done = config.early_done,
           .split_on_qps = config.split_data_on_qps,
           .gid = roce_gid_policy(config),

@@ -71,7 +71,7 @@ void Comm::take_resources(Path& path) noexcept {
   path.send_free = send_depth_;
   path.most_bytes = largest_write(*resources.device);
   path.lkey = control_key(resources);
-  path.ring_key = resources.ring_key.value_or(connection_.window.rkeys[resources.peer_rail]);
+  path.window_key = resources.window_key.value_or(connection_.window.rkeys[resources.peer_rail]);
   path.is_device_left = false;
 }
 
@@ -125,11 +125,15 @@ Status Comm::post_probe(Path& path, std::uint64_t wr_id) {
   probe.wr_id = wr_id;
   probe.opcode = IBV_WR_RDMA_WRITE;
   probe.send_flags = IBV_SEND_SIGNALED;
+  return post_signaled(path, probe, "ask whether the path works");
+}
+
+Status Comm::post_signaled(Path& path, ibv_send_wr& request, const char* doing) {
   ibv_send_wr* refused = nullptr;
-  if (const int rc = ibv_post_send(path.qp, &probe, &refused); rc != 0) {
-    const Errc code = events_.on_refused(*this, path, rc, "ask whether the path works");
+  if (const int rc = ibv_post_send(path.qp, &request, &refused); rc != 0) {
+    const Errc code = events_.on_refused(*this, path, rc, doing);
     if (code == Errc::kOk) return {};  // the comm goes on without the path
-    return fail(code, "probe a path");
+    return fail(code, "post a write");
   }
   --path.send_free;
   return {};
@@ -146,6 +150,13 @@ bool Comm::serve_if_idle() noexcept {
   const bool is_waiting = !has_usable_path();  // for a path that is made anew
   give_back();
   return has_failed || link_->has_ended() || (is_quiet() && (is_waiting || !gate_.is_raised()));
+}
+
+void Comm::ask_peer() noexcept {
+  if (!take_if_idle()) return;
+  collect();
+  (void)probe_paths();
+  give_back();
 }
 
 Waiting Comm::look_at_wait(std::int64_t now_ns) noexcept {

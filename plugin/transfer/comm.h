@@ -37,6 +37,7 @@
 #include "plugin/transfer/wait_watch.h"
 #include "plugin/transfer/work_id.h"
 #include "plugin/wire/credit.h"
+#include "plugin/wire/in_band.h"
 
 namespace beeline {
 
@@ -44,8 +45,9 @@ struct CommOptions {
   std::size_t routed_above = 0;  // bytes; data on an adaptively routed path gets a notice above it
   std::int64_t stall_ns = 0;  // how long nothing may move before paths count as failed; 0: for ever
   std::int64_t give_up_ns = 0;  // how long it may be without a path that works; 0: for ever
-  bool early_done = false;      // a receive that NCCL need not wait for is done when it is granted
-  bool split_on_qps = false;    // a message uses all queue pairs of a rail, and not one of them
+  std::int64_t peer_ns = 0;   // how long the peer may say nothing about a failed path; 0: the same
+  bool early_done = false;    // a receive that NCCL need not wait for is done when it is granted
+  bool split_on_qps = false;  // a message uses all queue pairs of a rail, and not one of them
   const RegistrationMeans* registration = nullptr;  // for comms that register buffers
   const StandbyDevices* standbys = nullptr;         // null: no device stands in for another
   GidPolicy gid = {};                               // of the loopback queue pair, as of connections
@@ -133,6 +135,7 @@ class Comm : private LinkUser {
   bool serve_if_idle() noexcept final;
   std::shared_ptr<RailBuffers> rail_buffers() final { return buffers(); }
   bool has_standby() const noexcept final;
+  void ask_peer() noexcept final;
   Waiting look_at_wait(std::int64_t now_ns) noexcept final;
   std::string name() const final;
 
@@ -189,6 +192,16 @@ class Comm : private LinkUser {
   // Whether a new queue pair of the path needs one for flushes as well.
   virtual bool needs_loopback(const Path& path) = 0;
   bool is_up(std::size_t path) const noexcept { return paths_[path].posts; }
+  // --- Messages about paths, in-band: comm_in_band.cc ---
+  // Whether the other end has written something. Any thread.
+  bool has_in_band_news() const noexcept final;
+  // What it has written. None: nothing new, or it is not complete.
+  std::optional<wire::InBandCell> read_in_band() noexcept;
+  // To be filled before write_in_band(). Null: the comm has none, or it is being written.
+  wire::InBandCell* own_cell() noexcept;
+  // By which a cell can be written. Null: there is none now.
+  Path* in_band_path() noexcept;
+  void write_in_band(Path& path);
   // Whether there is a path for new messages of this end: data, or grants.
   virtual bool has_usable_path() const noexcept = 0;
   // After a path has failed: grants again what waits for room. True: the comm must stay alarmed,
@@ -209,6 +222,10 @@ class Comm : private LinkUser {
   // Of Connection::extra. What else an end puts there comes behind.
   static constexpr std::size_t bytes_of_paths(std::size_t paths) noexcept {
     return paths > 1 ? paths * sizeof(Path) : 0;
+  }
+  // In the control memory, behind the credit ring or its copy, and the area for messages.
+  static constexpr std::size_t notices_at(std::size_t paths) noexcept {
+    return wire::kCreditRingBytes + (paths > 1 ? sizeof(wire::InBandArea) : 0);
   }
   ~Comm();
   // When the whole object is made: the control thread may serve it.
@@ -243,6 +260,7 @@ class Comm : private LinkUser {
   virtual bool keep_records() = 0;
   // Posts a work request that completes only if the path works.
   Status post_probe(Path& path, std::uint64_t wr_id);
+  Status post_signaled(Path& path, ibv_send_wr& request, const char* doing);
   // Time in which all that is under way on this path should complete. 0: not known.
   virtual std::int64_t expected_ns(const Path& /*path*/) const noexcept { return 0; }
   // The path does not post any more: posts go elsewhere.
@@ -282,6 +300,7 @@ class Comm : private LinkUser {
 
  private:
   void take_resources(Path& path) noexcept;
+  wire::InBandArea* in_band_area() const noexcept;  // null: the other end has no cell
   // Takes what was found, and all that may be left.
   template <class End>
   [[gnu::noinline]] static void absorb_all(End& end, const TestFrame& frame);

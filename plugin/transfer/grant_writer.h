@@ -39,7 +39,7 @@ class GrantWriter {
     path_ = &path;
     wr_.send_flags = flags(path);
     sge_.lkey = path.lkey;
-    wr_.wr.rdma.rkey = path.ring_key;
+    wr_.wr.rdma.rkey = path.window_key;
   }
   // Prepares the grant of one line, which post() then writes.
   BL_INLINED void describe(const wire::CreditLine& line) noexcept {

@@ -47,7 +47,7 @@ struct Path {
   std::uint32_t max_inline = 0;  // bytes
   std::uint32_t most_bytes = 0;  // that one work request carries
   std::uint32_t lkey = 0;        // of the comm's control memory
-  std::uint32_t ring_key = 0;    // receiver: of the peer's ring
+  std::uint32_t window_key = 0;  // of the peer's memory; 0: this end may not write there
   std::uint32_t send_free = 0;   // work requests that the send queue still takes
   std::uint8_t index = 0;        // in Comm::paths(), and in messages about the path
   std::uint8_t rail = 0;         // of this end: its index in the keys of this end's memory
@@ -60,7 +60,8 @@ struct Path {
   bool is_device_left = false;  // its device is gone and nothing waits for it any more
   std::uint8_t fence_left = 0;  // completions of the fence that are still to come
   bool is_read_back = false;    // receiver: the READs of the fence have been posted
-  bool is_probing = false;      // receiver: a zero-byte write is under way, to test the path
+  bool is_probing = false;      // a zero-byte write is under way, to test the path. Not used by the
+                                // sender of a comm with several paths
   PathState state = PathState::kUp;
   std::uint32_t heard = 0;  // polls that have found completions; only if there are several paths
   std::uint32_t to_next_signal = 0;  // receiver: grants up to the next signaled one

@@ -71,6 +71,7 @@ bool Comm::join(Path& path, PathResources& made, std::uint32_t generation) {
   BL_ASSERT(made.queues.qp && made.queues.cq, "a path gets a queue pair and its completion queue");
   if (!swap_resources(path, made)) return false;
   take_resources(path);
+  if (path.repair != nullptr) path.repair->writes_in_band = false;
   const Device& device = *path.resources->device;
   for (Path& other : paths()) {
     if (other.rail == path.rail) other.rail_device = &device;

@@ -30,9 +30,10 @@ struct PathRepair {
   std::uint32_t finished_end = 0;
   // For OFFER_PATH or ANSWER_PATH, which may have to be repeated.
   wire::PathOffer offer = {};
-  std::uint32_t ring_key = 0;  // with the offer
   wire::PathAnswer answer = {};
+  std::uint32_t window_key = 0;                  // with either
   std::optional<wire::LineKeys> line_keys = {};  // sender: came with the answer
+  bool writes_in_band = false;                   // one write is under way
   // The new queue pair, from when the control thread has made it until the comm uses it.
   std::unique_ptr<PathResources> made = {};
 };

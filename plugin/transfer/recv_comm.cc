@@ -18,7 +18,8 @@ constexpr std::uint32_t kSendDepth = 4 * wire::kMaxGroups;
 CommPlan RecvComm::plan(std::size_t paths) noexcept {
   return {
       .memory_bytes = flushed_at(paths) + GpuFlush::kPlaceBytes,
-      .window_bytes = 0,
+      .window_at = wire::kCreditRingBytes,
+      .window_bytes = paths > 1 ? sizeof(wire::InBandCell) : 0,
       .send_depth = kSendDepth,
       .receive_depth = kQueueDepth,
       .flush_depth = Flusher::kDepth,
@@ -46,7 +47,8 @@ RecvComm::RecvComm(std::unique_ptr<Connection> connection, const CommOptions& op
     std::byte* const place = connection_.extra.get() + bytes_of_paths(paths().size());
     table_.use_records(std::construct_at(reinterpret_cast<Records*>(place)));
   }
-  wire::Notice* notices = connection_.memory.at<wire::Notice>(kNoticesAt);
+  wire::Notice* notices =
+      connection_.memory.at<wire::Notice>(notices_at(connection_.planned_paths));
   for (Path& path : paths()) {
     path.notices = notices;
     notices += receives_.depth();

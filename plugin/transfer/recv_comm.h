@@ -122,11 +122,9 @@ class RecvComm : public Comm {
   static constexpr std::uint16_t kFirstForFlushes = wire::kMaxGroups;
   static constexpr std::size_t kRequests = 2 * wire::kMaxGroups;
 
-  // Layout of the control memory behind the copy of the sender's ring: the notices of each path,
-  // then where flushes read to. With eight paths the notices end with a page.
-  static constexpr std::size_t kNoticesAt = wire::kCreditRingBytes;
+  // The place in the control memory, behind the notices of each path, where flushes read to.
   static constexpr std::size_t flushed_at(std::size_t paths) noexcept {
-    return kNoticesAt + paths * ReceivePool::depth_of(paths) * sizeof(wire::Notice);
+    return notices_at(paths) + paths * ReceivePool::depth_of(paths) * sizeof(wire::Notice);
   }
 
   static wire::Granted credit_of(const ReceiveBuffer& buffer) noexcept {

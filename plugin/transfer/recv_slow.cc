@@ -109,9 +109,12 @@ void RecvComm::on_other(Path& path, const ibv_wc& completion) {
 }
 
 void RecvComm::on_write(Path& path, const ibv_wc& completion) noexcept {
-  const bool is_probe = completion.wr_id == work_id::kGrantProbe;
-  path.send_free += is_probe ? 1 : GrantWriter::kSignalEvery;
-  if (is_probe) path.is_probing = false;
+  path.send_free += completion.wr_id == work_id::kGrant ? GrantWriter::kSignalEvery : 1;
+  if (completion.wr_id == work_id::kGrantProbe) {
+    path.is_probing = false;
+    link_->note_heard();
+  }
+  if (completion.wr_id == work_id::kGrantInBand) path.repair->writes_in_band = false;
 }
 
 // As on_immediate(), for a receive that is done already.

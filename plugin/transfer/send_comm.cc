@@ -10,8 +10,6 @@
 namespace beeline {
 namespace {
 
-constexpr std::size_t kNoticesAt = wire::kCreditRingBytes;
-
 std::int64_t most_immediate(Notify notify, std::uint32_t most_bytes,
                             const CommOptions& options) noexcept {
   switch (notify) {
@@ -27,8 +25,8 @@ std::int64_t most_immediate(Notify notify, std::uint32_t most_bytes,
 
 CommPlan SendComm::plan(std::size_t paths) noexcept {
   return {
-      .memory_bytes = kNoticesAt + notice_places(paths) * sizeof(wire::Notice),
-      .window_bytes = wire::kCreditRingBytes,
+      .memory_bytes = notices_at(paths) + notice_places(paths) * sizeof(wire::Notice),
+      .window_bytes = wire::kCreditRingBytes + (paths > 1 ? sizeof(wire::InBandCell) : 0),
       .send_depth = kQueueDepth,
       .receive_depth = 1,
       .inline_bytes = 64,
@@ -40,7 +38,7 @@ SendComm::SendComm(std::unique_ptr<Connection> connection, const CommOptions& op
                    StatsSlot stats, PathEvents& events) noexcept
     : Comm(std::move(connection), kSendDepth, options, std::move(stats), events),
       ring_(connection_.memory.at<wire::CreditLine>()),
-      notices_(connection_.memory.at<wire::Notice>(kNoticesAt)),
+      notices_(connection_.memory.at<wire::Notice>(notices_at(connection_.planned_paths))),
       credits_(cursor_, ring_, rails(),
                !has_several_paths() && rails() == wire::Rails::kFew && path_at(0).rail == 0 &&
                    path_at(0).peer_rail == 0),

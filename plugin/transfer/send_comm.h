@@ -185,6 +185,7 @@ class SendComm : public Comm {
   void count_sent(Path& path, SendId id) noexcept;
 
   void absorb(Path& path, const ibv_wc* completions, int found);
+  BL_SLOW void absorb_answer(Path& path, const ibv_wc* completions, int found);
   BL_INLINED bool absorb_one(const ibv_wc& completion) noexcept;
   BL_INLINED bool complete(Path& path, const ibv_wc& completion) noexcept;
   std::uint32_t settled() noexcept;

@@ -328,12 +328,11 @@ int SendComm::write_chunks(SendChain& chain, const Path& path, const SplitMessag
   return 0;
 }
 
-// With one path only, every send is signaled, and a test waits for one.
 Status SendComm::probe_paths() {
-  if (!has_several_paths()) return {};
   for (Path& path : paths()) {
     if (!path.posts || path.send_free != kSendDepth) continue;
     BL_TRY(post_probe(path, SendId{.slot = work_id::kProbeSlot, .wrs = 1}.packed()));
+    path.is_probing = !has_several_paths() && path.posts;
   }
   return {};
 }
@@ -381,7 +380,11 @@ void SendComm::absorb_on(Path& path, const ibv_wc* completions, int found) {
 
 void SendComm::count_sent(Path& path, SendId id) noexcept {
   path.send_free += id.wrs;
-  if (id.slot == work_id::kProbeSlot) return;
+  if (id.slot == work_id::kProbeSlot) return link_->note_heard();
+  if (id.slot == work_id::kInBandSlot) {
+    path.repair->writes_in_band = false;
+    return;
+  }
   Request& request = requests_[id.slot % wire::kMaxLines];
   // Posted when this was the only path.
   if ((id.slot & work_id::kSeveral) != 0) complete_before(path, request);

@@ -29,8 +29,10 @@ inline constexpr std::uint64_t kFence = ~std::uint64_t{0};
 
 // In the slot, it says that the completion is that of several sends, and names the last one.
 inline constexpr std::uint16_t kSeveral = 1 << 14;
-// As the slot, it says that a write of 0 bytes has completed, which belongs to no request.
+// As the slot, these say that a write of 0 bytes, or of a message about a path, has completed. It
+// belongs to no request.
 inline constexpr std::uint16_t kProbeSlot = 0xfffe;
+inline constexpr std::uint16_t kInBandSlot = 0xfffd;
 
 // --- The receiver ---
 
@@ -41,6 +43,8 @@ constexpr std::uint64_t kind_of(std::uint64_t wr_id) noexcept { return wr_id >> 
 inline constexpr std::uint64_t kGrant = std::uint64_t{2} << 62;
 // A write of 0 bytes shows whether the path works.
 inline constexpr std::uint64_t kGrantProbe = kGrant + 1;
+// A write of a message about a path.
+inline constexpr std::uint64_t kGrantInBand = kGrant + 2;
 // A READ that flushes GPU memory has this and the slot of its request in bits 0-15.
 inline constexpr std::uint64_t kRead = std::uint64_t{1} << 62;
 // A READ for the fence of a path has this as well, and a FenceRead in bits 0-15.
@@ -98,10 +102,11 @@ constexpr bool is_slot(std::uint64_t wr_id) noexcept {
   return (SendId::of(wr_id).slot & ~unsigned{kSeveral}) < wire::kMaxLines;
 }
 static_assert(is_slot(wire::kMaxLines - 1) && is_slot(kSeveral + wire::kMaxLines - 1));
-static_assert(!is_slot(kProbeSlot) && !is_slot(kFence) && SendId::of(kFence).slot != kProbeSlot);
+static_assert(!is_slot(kProbeSlot) && !is_slot(kInBandSlot) && !is_slot(kFence));
+static_assert(SendId::of(kFence).slot != kProbeSlot && SendId::of(kFence).slot != kInBandSlot);
 
 static_assert(kind_of(UINT32_MAX) == 0 && kind_of(kFence) == 3);
-static_assert(kind_of(kGrant) == 2 && kind_of(kGrantProbe) == 2 && kGrant != kGrantProbe);
+static_assert(kind_of(kGrant) == 2 && kind_of(kGrantProbe) == 2 && kind_of(kGrantInBand) == 2);
 static_assert(is_read(kRead) && is_read(kRead | UINT16_MAX) && !is_fence_read(kRead | UINT16_MAX));
 static_assert(is_fence_read(FenceRead{.path = 0xff, .generation = 0xff}.packed()));
 

@@ -6,7 +6,9 @@
 // is in plugin/repair/path_machine.h.
 //
 // `path` is the index of the path in the comm, the same at both ends, and `generation` that of the
-// new queue pair. PathOffer::number and PathAnswer::number are 0.
+// new queue pair. PathOffer::number and PathAnswer::number are 0. A message travels over the
+// control channel and also in-band (in_band.h). `serial` counts the messages of an end about the
+// paths of a comm, so that the other end takes one copy.
 //
 // message_bytes.h explains fields().
 #pragma once
@@ -27,6 +29,7 @@ namespace beeline::wire {
 struct Fenced {
   static constexpr MessageType kType = MessageType::kFenced;
   std::uint32_t comm = 0;
+  std::uint32_t serial = 0;
   std::uint8_t path = 0;
   std::uint32_t generation = 0;  // of the path
   bool has_peer_report = false;  // no answer is needed
@@ -38,7 +41,7 @@ struct Fenced {
   LineSet finished = {};
 
   static void fields(auto& io, auto& fenced) {
-    io(fenced.comm);
+    io(fenced.comm, fenced.serial);
     io.within(fenced.path, 0, kMaxPaths - 1);
     io(fenced.generation, fenced.has_peer_report, fenced.report, fenced.finished);
     io.require(fenced.finished.empty() ||
@@ -51,16 +54,17 @@ struct Fenced {
 struct OfferPath {
   static constexpr MessageType kType = MessageType::kOfferPath;
   std::uint32_t comm = 0;
+  std::uint32_t serial = 0;
   std::uint8_t path = 0;
   std::uint32_t generation = 0;
   SenderReport report;  // about the generation before, as in FENCED, which may have been lost
   PathOffer offer;
-  std::uint32_t ring_key = 0;  // of the sender's credit ring, for this path
+  std::uint32_t window_key = 0;  // of the sender's window, for this path
 
   static void fields(auto& io, auto& message) {
-    io(message.comm);
+    io(message.comm, message.serial);
     io.within(message.path, 0, kMaxPaths - 1);
-    io(message.generation, message.report, message.offer, message.ring_key);
+    io(message.generation, message.report, message.offer, message.window_key);
   }
   bool operator==(const OfferPath&) const = default;
 };
@@ -98,15 +102,17 @@ inline bool is_consistent(const LineKeys& keys) noexcept {
 struct AnswerPath {
   static constexpr MessageType kType = MessageType::kAnswerPath;
   std::uint32_t comm = 0;
+  std::uint32_t serial = 0;
   std::uint8_t path = 0;
   std::uint32_t generation = 0;
   PathAnswer answer;
+  std::uint32_t window_key = 0;  // of the receiver's window, for this path; 0: it has none
   std::optional<LineKeys> line_keys;
 
   static void fields(auto& io, auto& message) {
-    io(message.comm);
+    io(message.comm, message.serial);
     io.within(message.path, 0, kMaxPaths - 1);
-    io(message.generation, message.answer, message.line_keys);
+    io(message.generation, message.answer, message.window_key, message.line_keys);
   }
   bool operator==(const AnswerPath&) const = default;
 };
@@ -121,12 +127,13 @@ enum class PathNews : std::uint8_t {
 struct PathNote {
   static constexpr MessageType kType = MessageType::kPathNote;
   std::uint32_t comm = 0;
+  std::uint32_t serial = 0;
   std::uint8_t path = 0;
   std::uint32_t generation = 0;
   PathNews news = PathNews::kNotNow;
 
   static void fields(auto& io, auto& note) {
-    io(note.comm);
+    io(note.comm, note.serial);
     io.within(note.path, 0, kMaxPaths - 1);
     io(note.generation);
     io.choice(note.news, PathNews::kCannotFence);

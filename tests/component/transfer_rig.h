@@ -47,7 +47,11 @@ class FakeLink final : public Link {
   }
 
   bool exchanges_reports() const noexcept override { return recovers; }
-  void send_about_path(PathMessage message) noexcept override { sent.push_back(message); }
+  wire::Bytes send_about_path(PathMessage message) noexcept override {
+    sent.push_back(message);
+    return {};
+  }
+  bool has_channel() noexcept override { return true; }
   void order(PathOrder order) noexcept override { orders.push_back(std::move(order)); }
   void discard(std::unique_ptr<PathResources> resources) noexcept override {
     discarded.push_back(std::move(resources));

@@ -86,6 +86,13 @@ End::Slot End::make_slot(std::uint64_t bytes, bool is_gpu) {
   return slot;
 }
 
+void End::note_progress() noexcept {
+  ++progress_;
+  const std::int64_t now = now_ns();
+  if (progress_ns_ != 0) longest_gap_ns_ = std::max(longest_gap_ns_, now - progress_ns_);
+  progress_ns_ = now;
+}
+
 void End::end_with(int error) noexcept {
   if (error_ != 0) return;
   error_ = error;
@@ -200,7 +207,7 @@ bool Receiver::look(Open& open) {
     if (rc != ncclSuccess) end_with(rc);
     if (rc != ncclSuccess || done == 0) return false;
     open.has_arrived = true;
-    ++progress_;
+    note_progress();
     for (std::uint32_t i = 0; i < open.group.count; ++i) {
       payload_.at(open.slots[i].buffer).granted = 0;
     }
@@ -310,7 +317,7 @@ bool Sender::look(Open& open) {
   const ncclResult_t rc = abi::test(open.request, &done, &size);
   if (rc != ncclSuccess) end_with(rc);
   if (rc != ncclSuccess || done == 0) return false;
-  ++progress_;
+  note_progress();
   ++done_;
   PayloadBuffer& buffer = payload_.at(open.slot.buffer);
   const bool has_peer = peer_ != nullptr && !peer_->is_closed() && !peer_->has_ended();

@@ -74,7 +74,8 @@ class End {
   void note_busy() noexcept;
   std::int64_t last_busy_ns() const noexcept { return last_busy_ns_; }
   std::uint32_t paths_up() noexcept;
-  std::uint64_t progress() const noexcept { return progress_; }
+  const std::uint64_t& progress() const noexcept { return progress_; }
+  std::int64_t longest_gap_ns() const noexcept { return longest_gap_ns_; }
 
  protected:
   End(Process& process, Nics& nics, Payload& payload, const TrafficOptions& options)
@@ -90,6 +91,7 @@ class End {
   template <class Kind>
   void burst_of(Kind& end, Burst burst);
   void end_with(int error) noexcept;
+  void note_progress() noexcept;
   void violate(const std::string& what);
 
   Process& process_;
@@ -99,6 +101,8 @@ class End {
   std::uint32_t next_ = 0;
   std::uint32_t done_ = 0;
   std::uint64_t progress_ = 0;
+  std::int64_t progress_ns_ = 0;
+  std::int64_t longest_gap_ns_ = 0;
   std::vector<Slot> free_;
   std::vector<MemoryHandle*> handles_;
   std::int64_t paused_until_ns_ = 0;

@@ -18,8 +18,8 @@ constexpr std::int64_t kHandOver = 20 * kUs;  // from one thread to the other
 
 // --- The control channel ---
 
-Channel::Channel(Agenda& agenda, Process& one, Process& other, std::int64_t peer_timeout_ns)
-    : agenda_(agenda), peer_timeout_ns_(peer_timeout_ns) {
+Channel::Channel(Agenda& agenda, Process& one, Process& other, const PeerSilence::Limits& limits)
+    : agenda_(agenda), limits_(limits) {
   ends_[0].process = &one;
   ends_[1].process = &other;
   ends_[0].peer = &ends_[1];
@@ -53,20 +53,35 @@ void Channel::cut() {
   for (End& end : ends_) {
     end.waiting.clear();
     end.was_lost = true;
-    end.silent_ns = 0;
-    end.progress = end.links.progress();
+    end.silence.begin(agenda_.now(), 0, end.links.progress());
     look_at_silence(end, cuts_);
   }
 }
 
-// As Channels::on_no_answer(): a peer is dead that does not answer while no data moves either.
+// As Channels::facts_about(). Each process has a host of its own.
+PeerSilence::Facts Channel::facts_about(End& end) {
+  PeerSilence::Facts facts = {.are_own_ports_down =
+                                  end.process->service().are_ports_down(end.links.all())};
+  for (Channel* const channel : end.process->channels_) {
+    if (channel == this) continue;
+    facts.has_other_hosts = true;
+    facts.hears_others |=
+        channel->is_connected() || channel->end_of(*end.process).silence.is_short(limits_);
+  }
+  return facts;
+}
+
+// As Channels::on_no_answer().
 void Channel::look_at_silence(End& end, std::uint64_t cut) {
   end.process->control(agenda_.now() + kSec, [this, &end, cut] {
     if (is_connected_ || cut != cuts_) return;
-    const std::uint64_t progress = end.links.progress();
-    end.silent_ns = std::exchange(end.progress, progress) < progress ? 0 : end.silent_ns + kSec;
-    if (end.silent_ns < peer_timeout_ns_) return look_at_silence(end, cut);
-    end.links.kill("no answer on the control channel, and no data has moved");
+    using Verdict = PeerSilence::Verdict;
+    const Verdict verdict =
+        end.silence.look(agenda_.now(), end.links.progress(), limits_, facts_about(end));
+    if (verdict == Verdict::kDead || verdict == Verdict::kOutageTooLong)
+      return end.links.kill("no answer on the control channel, and no data has moved"), void();
+    for (const auto& link : end.links.all()) link->ask_peer();
+    look_at_silence(end, cut);
   });
 }
 
@@ -116,6 +131,7 @@ Process::Process(Agenda& agenda, Nics& nics, const ProcessOptions& options)
   mailbox_->start_serving();
   service_ = std::make_unique<CommService>(
       RemakeContext{.options = options.control, .ports = this, .timers = this});
+  look_for_messages();
 }
 
 Process::~Process() {
@@ -202,13 +218,15 @@ void Process::receive(Channel::End& end, const wire::Bytes& bytes) {
   auto next = splitter.next();
   if (!next || !*next) return all_nics_.violate("a frame cannot be read");
   const wire::Frame& frame = **next;
-  const auto about_path = [&](auto message) {
-    const auto link = end.links.find(message.comm);
+  if (auto message = path_message_in(frame)) {
+    if (!*message) return all_nics_.violate("a message cannot be decoded");
+    const auto link =
+        end.links.find(std::visit([](const auto& any) { return any.comm; }, **message));
     if (link == nullptr) return;
-    if (!link->on_message(std::move(message)))
+    if (!link->on_message(**std::move(message)))
       all_nics_.violate("a message about a path is refused");
-    service_->serve(link);
-  };
+    return service_->serve(link);
+  }
   switch (frame.type) {
     case wire::MessageType::kReject: {
       const auto reject = read<wire::Reject>(frame, all_nics_);
@@ -226,11 +244,10 @@ void Process::receive(Channel::End& end, const wire::Bytes& bytes) {
                                                 .code = wire::RejectCode::kAbandoned,
                                                 .text = "no such connection"}));
     }
-    case wire::MessageType::kFenced: return about_path(read<wire::Fenced>(frame, all_nics_));
-    case wire::MessageType::kOfferPath: return about_path(read<wire::OfferPath>(frame, all_nics_));
+    case wire::MessageType::kFenced:
+    case wire::MessageType::kOfferPath:
     case wire::MessageType::kAnswerPath:
-      return about_path(read<wire::AnswerPath>(frame, all_nics_));
-    case wire::MessageType::kPathNote: return about_path(read<wire::PathNote>(frame, all_nics_));
+    case wire::MessageType::kPathNote:  // above
     case wire::MessageType::kHello:
     case wire::MessageType::kHelloAck:
     case wire::MessageType::kRefuse:
@@ -294,6 +311,15 @@ std::vector<std::shared_ptr<CommLink>> Process::links_on(const DeviceContext& co
     }
   }
   return found;
+}
+
+// As ControlLoop::schedule_wait_log().
+void Process::look_for_messages() {
+  control(agenda_.now() + kSec, [this] {
+    for (Channel* const channel : channels_)
+      service_->look_for_messages(channel->end_of(*this).links.all());
+    look_for_messages();
+  });
 }
 
 void Process::on_event(const Device& device, verbs::EventKind kind) {

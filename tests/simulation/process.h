@@ -18,6 +18,7 @@
 #include "plugin/connect/handshake/comm_service.h"
 #include "plugin/device/standby_devices.h"
 #include "plugin/memory/mr_cache.h"
+#include "plugin/repair/peer_silence.h"
 #include "plugin/transfer/comm.h"
 #include "plugin/transfer/registered_buffers.h"
 #include "plugin/wire/message_frame.h"
@@ -31,13 +32,14 @@ class Process;
 // lost while the connection stands. A cut loses what is under way.
 class Channel {
  public:
-  Channel(Agenda& agenda, Process& one, Process& other, std::int64_t peer_timeout_ns);
+  Channel(Agenda& agenda, Process& one, Process& other, const PeerSilence::Limits& limits);
   Channel(const Channel&) = delete;
   Channel& operator=(const Channel&) = delete;
 
   class End final : public MessageSink {
    public:
     void send(const wire::Bytes& frame) noexcept override;
+    bool is_open() noexcept override { return channel->is_connected(); }
 
     Process* process = nullptr;
     End* peer = nullptr;
@@ -47,8 +49,7 @@ class Channel {
     bool is_mute = false;  // what it sends waits
     std::int64_t last_arrival_ns = 0;
     std::vector<wire::Bytes> waiting;
-    std::int64_t silent_ns = 0;
-    std::uint64_t progress = 0;
+    PeerSilence silence;
   };
 
   End& end_of(const Process& process) noexcept {
@@ -64,9 +65,10 @@ class Channel {
  private:
   void carry(End& from, const wire::Bytes& frame);
   void look_at_silence(End& end, std::uint64_t cut);
+  PeerSilence::Facts facts_about(End& end);
 
   Agenda& agenda_;
-  std::int64_t peer_timeout_ns_;
+  PeerSilence::Limits limits_;
   std::array<End, 2> ends_;
   bool is_connected_ = true;
   std::uint64_t cuts_ = 0;
@@ -128,6 +130,7 @@ class Process final : public Timers, public PortSource, public MrCaches {
  private:
   friend class Channel;
 
+  void look_for_messages();
   // Makes the call as the control thread, once that runs.
   void control(std::int64_t when_ns, std::function<void()> call);
   void next_order();

@@ -16,6 +16,7 @@ constexpr std::int64_t kRushBefore = 40 * kUs;
 constexpr std::int64_t kRushAfter = 40 * kUs;
 constexpr std::int64_t kReaction = 800;  // ns from an event to a call
 constexpr std::int64_t kPeerTimeout = 20 * kSec;
+constexpr PeerSilence::Limits kSilence = {.peer_ns = kPeerTimeout, .outage_ns = 300 * kSec};
 // After this time without faults everything has to move, and every path to be in use: an attempt
 // to make a path anew every 5 s at most, a second each to make and to probe it, and what a device
 // that refuses or a peer that does not answer adds.
@@ -105,7 +106,7 @@ void World::make_hosts() {
   for (std::size_t one = 0; one < processes_.size(); ++one) {
     for (std::size_t other = one + 1; other < processes_.size(); ++other) {
       channels_.push_back(
-          std::make_unique<Channel>(agenda_, *processes_[one], *processes_[other], kPeerTimeout));
+          std::make_unique<Channel>(agenda_, *processes_[one], *processes_[other], kSilence));
     }
   }
   for (const auto& process : processes_) {
@@ -179,6 +180,7 @@ void World::connect(std::uint32_t number) {
   const CommOptions comm = {
       .stall_ns = 12'147'483'648,
       .give_up_ns = options_.give_up_ns,
+      .peer_ns = kPeerTimeout,
       .standbys = nullptr,
   };
   CommOptions sender_options = comm;
@@ -205,6 +207,9 @@ void World::connect(std::uint32_t number) {
                                                     receives, sends, to, their_number, our_number),
                                              receiver_options);
   pair.sender->set_peer(pair.receiver.get());
+  // Their comms are not in a statistics page.
+  pair.sender->comm().link().set_progress(&pair.sender->progress());
+  pair.receiver->comm().link().set_progress(&pair.receiver->progress());
   pairs_.push_back(std::move(pair));
 }
 
@@ -305,6 +310,13 @@ bool World::may_end() const noexcept {
   };
   const auto& faults = options_.faults;
   if (std::ranges::any_of(faults, is(FaultKind::kKilled))) return true;
+  // A peer that is not heard for so long may be dead.
+  if (std::ranges::any_of(faults, [](const Fault& fault) {
+        return (fault.kind == FaultKind::kControlCut || fault.kind == FaultKind::kControlMute) &&
+               fault.for_ns > kPeerTimeout;
+      })) {
+    return true;
+  }
   // All devices of a host that the comms may use are away at once.
   const std::uint32_t count = options_.has_standbys ? options_.nics : options_.rails;
   for (const Fault& first : faults) {
@@ -327,7 +339,8 @@ bool World::may_end() const noexcept {
     if (fault.kind == FaultKind::kRemoved) lacking |= 1U << fault.host;
   }
   // Where one end's device refuses, the other end need not fence if its own is gone. It has to hear
-  // of the refusal first: see the expected failure of a control channel that is mute.
+  // of the refusal first, which it does not over a control channel that is mute if no other path
+  // works.
   const bool is_mute = std::ranges::any_of(faults, is(FaultKind::kControlMute));
   const std::uint32_t unable = is_mute ? refusing | lacking : refusing;
   return refusing != 0 && (unable & (unable - 1)) != 0;
@@ -369,8 +382,9 @@ void World::finish() {
   end_all();
   std::vector<std::uint64_t> progress;
   for (const Pair& pair : pairs_) progress.push_back(pair.receiver->progress());
-  const std::int64_t recovered_by =
-      agenda_.now() + (options_.has_standbys ? kRecoveredFromStandIn : kRecovered);
+  const std::int64_t patience =
+      (options_.has_standbys ? kRecoveredFromStandIn : kRecovered) + 4 * options_.pace_us * kUs;
+  const std::int64_t recovered_by = agenda_.now() + patience;
   while (nics_.violation().empty() && agenda_.now() < recovered_by && !has_recovered(progress)) {
     run_until(agenda_.now() + 20 * kMs);
   }
@@ -393,8 +407,7 @@ void World::finish() {
     pair.sender->stop_after(last);
     pair.receiver->stop_after(last);
   }
-  const std::int64_t deadline =
-      agenda_.now() + (options_.has_standbys ? kRecoveredFromStandIn : kRecovered);
+  const std::int64_t deadline = agenda_.now() + patience;
   while (nics_.violation().empty() && !are_idle() && agenda_.now() < deadline) {
     run_until(agenda_.now() + 5 * kMs);
   }
@@ -428,6 +441,9 @@ RunResult World::run() {
   for (const Pair& pair : pairs_) {
     result.messages += pair.sender->groups_done();
     result.ended += pair.has_ended() ? 1 : 0;
+    const std::int64_t end_ns = std::max(pair.sender->ended_ns(), pair.receiver->ended_ns());
+    if (pair.has_ended()) result.last_end_ns = std::max(result.last_end_ns, end_ns - start_ns_);
+    result.longest_gap_ns = std::max(result.longest_gap_ns, pair.receiver->longest_gap_ns());
   }
   if (nics_.violation().empty()) close_all();
   result.violation = nics_.violation();

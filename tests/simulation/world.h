@@ -21,8 +21,10 @@ struct RunResult {
   std::uint64_t packets = 0;
   std::uint64_t steps = 0;
   std::int64_t simulated_ns = 0;
-  std::uint64_t hash = 0;   // of all that happened; equal runs have equal ones
-  std::uint32_t ended = 0;  // comms that ended with an error
+  std::uint64_t hash = 0;           // of all that happened; equal runs have equal ones
+  std::uint32_t ended = 0;          // comms that ended with an error
+  std::int64_t last_end_ns = 0;     // of these, since the start
+  std::int64_t longest_gap_ns = 0;  // between two receives of a comm that were done
 };
 
 class World {

@@ -196,7 +196,12 @@ inline wire::Fenced sample<wire::Fenced>() {
   report.partial[0] = {.position = 0xffff, .arrived = 0b1011};
   report.partial[1] = {.position = 0x1'0002, .arrived = std::uint64_t{1} << 63};
   report.partial_count = 2;
-  return {.comm = 12, .path = 3, .generation = 5, .has_peer_report = true, .report = report};
+  return {.comm = 12,
+          .serial = 0xffff'fffe,
+          .path = 3,
+          .generation = 5,
+          .has_peer_report = true,
+          .report = report};
 }
 // FENCED of a sender.
 inline wire::Fenced sample_sender_report() {
@@ -210,25 +215,32 @@ inline wire::Fenced sample_sender_report() {
 template <>
 inline wire::OfferPath sample<wire::OfferPath>() {
   return {.comm = 12,
+          .serial = 0x1'0000,
           .path = 3,
           .generation = 6,
           .report = std::get<wire::SenderReport>(sample_sender_report().report),
           .offer = sample_offer(),
-          .ring_key = 0x8000'0001};
+          .window_key = 0x8000'0001};
 }
 template <>
 inline wire::AnswerPath sample<wire::AnswerPath>() {
   return {.comm = 12,
+          .serial = 1,
           .path = 3,
           .generation = 6,
           .answer = sample_answer(),
+          .window_key = 0x8000'0002,
           .line_keys = wire::LineKeys{
               .next = 5,
               .keys = {{.position = 4, .key = 0xffff'ffff}, {.position = 0xffff'ffff, .key = 7}}}};
 }
 template <>
 inline wire::PathNote sample<wire::PathNote>() {
-  return {.comm = 12, .path = 7, .generation = 0xffff'ffff, .news = wire::PathNews::kReady};
+  return {.comm = 12,
+          .serial = 9,
+          .path = 7,
+          .generation = 0xffff'ffff,
+          .news = wire::PathNews::kReady};
 }
 template <>
 inline wire::Resume sample<wire::Resume>() {

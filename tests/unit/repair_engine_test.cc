@@ -65,7 +65,7 @@ struct TimedEngine {
 };
 
 RepairEngine::Facts one_path(bool is_sender, std::int64_t give_up_ns = 0) {
-  return {.is_sender = is_sender, .give_up_ns = give_up_ns, .paths = 1};
+  return {.is_sender = is_sender, .limits = {.give_up_ns = give_up_ns}, .paths = 1};
 }
 
 bool has(const std::vector<RepairCommand>& commands, Command kind) {
@@ -116,6 +116,31 @@ TEST_CASE("engine: a comm waits for as long as BEELINE_GIVE_UP_AFTER says, and f
   CHECK(ends(limited, 1));
   CHECK(!ends(limited, kSec));  // it is said once
   CHECK(!ends(unlimited, 60'000 * kSec));
+}
+
+TEST_CASE("engine: a peer that says nothing about a failed path is not waited for without end") {
+  RepairEngine::Facts facts = one_path(GENERATE(false, true));
+  facts.limits.peer_ns = 20 * kSec;
+  TimedEngine end(facts);
+  const auto ends_after = [&](std::int64_t ns) {
+    end.now.ns += ns;
+    (void)end.look(true);
+    return has(end.take(Event::kLookAtComm), Command::kEndMute);
+  };
+  (void)end.take(Path::kFailed);
+  CHECK(!ends_after(0));
+  CHECK(end.engine.status(0).state == PathState::kFenced);
+  CHECK(!ends_after(20 * kSec - 1));
+  end.now.has_channel = false;  // whether the peer is dead is not decided here
+  CHECK(!ends_after(100 * kSec));
+  end.now.has_channel = true;
+  CHECK(!ends_after(kSec));
+  CHECK(!ends_after(20 * kSec - 1));
+  (void)end.take(Path::kPeerCannotFence);  // it lives
+  CHECK(!ends_after(kSec));
+  CHECK(!ends_after(20 * kSec - 1));
+  CHECK(ends_after(1));
+  CHECK(!ends_after(60 * kSec));  // it is said once
 }
 
 TEST_CASE("engine: a sender offers at once, and then ever less often") {
@@ -266,8 +291,9 @@ class Schedule {
 
 TEST_CASE("engine: what it says depends on its events and their times alone") {
   const std::uint32_t seed = GENERATE(range(1U, 51U));
-  const RepairEngine::Facts facts = {
-      .is_sender = seed % 2 == 0, .give_up_ns = 20 * kSec, .paths = 1 + seed % 8};
+  const RepairEngine::Facts facts = {.is_sender = seed % 2 == 0,
+                                     .limits = {.give_up_ns = 20 * kSec, .peer_ns = 15 * kSec},
+                                     .paths = 1 + seed % 8};
   Schedule alone(seed, facts);
   for (int i = 0; i < 500; ++i) alone.step();
   Schedule again(seed, facts);

@@ -49,6 +49,8 @@ class ChannelEvents {
   // The channel has ended and its links know it. Handshakes that use it must end, too.
   virtual void on_channel_end(Channel& channel, const std::string& cause) = 0;
   virtual bool has_handshake_on(const Channel& channel) const = 0;
+  // Whether none of this process's ports works by which its comms reach the peer.
+  virtual bool are_ports_down(const Channel& channel) = 0;
 
  protected:
   ~ChannelEvents() = default;

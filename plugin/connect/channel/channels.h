@@ -20,6 +20,7 @@
 #include "common/base/problem.h"
 #include "plugin/connect/channel/channel_events.h"
 #include "plugin/connect/channel/redialer.h"
+#include "plugin/repair/peer_silence.h"
 
 namespace beeline {
 
@@ -44,6 +45,7 @@ class Channels {
   struct Timeouts {
     std::chrono::milliseconds first_message{};  // how long a fresh channel is worth keeping
     std::chrono::milliseconds peer{};           // silence after which a peer counts as dead
+    std::chrono::milliseconds outage{};         // the same, if it may be the network; 0: for ever
   };
 
   Channels(Poller& poller, const ProcessName& self, const Timeouts& timeouts,
@@ -115,10 +117,9 @@ class Channels {
   struct Loss {
     std::string cause;
     std::int64_t since_ns = 0;
-    std::int64_t judged_ns = 0;  // when silent_ns was counted last
-    std::int64_t silent_ns = 0;  // without an answer, and without progress of the comms
-    std::uint64_t progress = 0;  // LinkTable::progress() then
+    PeerSilence silence = {};
     bool is_logged = false;
+    bool is_outage_logged = false;
   };
 
   void on_event(std::uint64_t id, std::uint32_t events);
@@ -139,6 +140,8 @@ class Channels {
   void log_absence(std::uint64_t channel, const std::string& why);
   void log_loss(Channel& channel, Loss& loss);
 
+  PeerSilence::Limits silence_limits() const noexcept;
+  PeerSilence::Facts facts_about(const Channel& channel) const;
   // TCP_USER_TIMEOUT. Where the channel can be resumed, a silent connection is soon replaced.
   std::chrono::milliseconds stream_timeout(bool can_resume) const;
   bool is_unused(const Channel& channel) const;

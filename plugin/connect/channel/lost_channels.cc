@@ -17,10 +17,6 @@
 namespace beeline {
 namespace {
 
-// The longest part of a peer's silence that counts at once: if this process was stopped, or has had
-// no processor, it may be this end that was silent.
-constexpr std::int64_t kLongestSilenceNs = 5 * kNsPerSec;
-
 std::string lost_text(std::int64_t since_ns) {
   char text[32];
   std::snprintf(text, sizeof text, "%.2f s", static_cast<double>(now_ns() - since_ns) / 1e9);
@@ -38,11 +34,8 @@ void Channels::lose(Channel& channel, const std::string& cause, std::int64_t sil
   const std::uint64_t id = channel.id();
   const std::int64_t now = now_ns();
   backlog_.erase(id);
-  losses_[id] = {.cause = cause,
-                 .since_ns = now - silent_ns,
-                 .judged_ns = now,
-                 .silent_ns = silent_ns,
-                 .progress = channel.links().progress()};
+  losses_[id] = {.cause = cause, .since_ns = now - silent_ns};
+  losses_[id].silence.begin(now, silent_ns, channel.links().progress());
   channel.lose();
   events_->on_channel_lost(channel, cause);
   redialer_.start(channel);
@@ -145,26 +138,60 @@ void Channels::log_absence(std::uint64_t id, const std::string& why) {
           lost_text(loss.since_ns).c_str(), why.c_str());
 }
 
-void Channels::on_peer_alive(std::uint64_t id) {
-  Loss& loss = losses_.at(id);
-  loss.silent_ns = 0;
-  loss.judged_ns = now_ns();
+void Channels::on_peer_alive(std::uint64_t id) { losses_.at(id).silence.heard(now_ns()); }
+
+PeerSilence::Limits Channels::silence_limits() const noexcept {
+  return {.peer_ns = std::chrono::nanoseconds(timeouts_.peer).count(),
+          .outage_ns = std::chrono::nanoseconds(timeouts_.outage).count()};
 }
 
-// The network of the channel may be interrupted while the peer is well. As long as data moves on a
-// path to the peer, it is not dead.
+PeerSilence::Facts Channels::facts_about(const Channel& channel) const {
+  PeerSilence::Facts facts = {.are_own_ports_down = events_->are_ports_down(channel)};
+  const std::string& host = channel.peer().host;
+  if (host == self_->host) return facts;  // it cannot be cut off from this one
+  for (const auto& [id, other] : channels_) {
+    if (other->peer().host == host || other->peer().host == self_->host) continue;
+    facts.has_other_hosts = true;
+    facts.hears_others |= !other->is_lost() || losses_.at(id).silence.is_short(silence_limits());
+  }
+  return facts;
+}
+
+// The network of the channel may be interrupted while the peer is well. As long as anything comes
+// by a path from the peer, it is not dead; connections without work ask for that.
 void Channels::on_no_answer(std::uint64_t id, const std::string& last_error) {
   Channel& channel = *find(id);
   Loss& loss = losses_.at(id);
   log_loss(channel, loss);
-  const std::int64_t now = now_ns();
-  loss.silent_ns += std::min(now - std::exchange(loss.judged_ns, now), kLongestSilenceNs);
-  const std::uint64_t progress = channel.links().progress();
-  if (std::exchange(loss.progress, progress) < progress) loss.silent_ns = 0;
-  if (loss.silent_ns < std::chrono::nanoseconds(timeouts_.peer).count()) return;
-  end(id, "no answer for " + seconds_text(timeouts_.peer) + " on the control channel (" +
-              last_error + "), and no data has moved (BEELINE_PEER_TIMEOUT); it was lost because " +
-              loss.cause);
+  const PeerSilence::Facts facts = facts_about(channel);
+  const PeerSilence::Verdict verdict =
+      loss.silence.look(now_ns(), channel.links().progress(), silence_limits(), facts);
+  for (const auto& link : channel.links().all()) link->ask_peer();
+  if (verdict == PeerSilence::Verdict::kWait) return;
+  const std::string because = facts.are_own_ports_down
+                                  ? "the ports of this host are down"
+                                  : "no process on another host answers either";
+  switch (verdict) {
+    case PeerSilence::Verdict::kWait: return;
+    case PeerSilence::Verdict::kWaitForNetwork:
+      if (std::exchange(loss.is_outage_logged, true)) return;
+      BL_WARN(
+          "%s has heard nothing from %s for %s, and waits %s for the network: %s",
+          host_name().c_str(), channel.peer().text().c_str(), seconds_text(timeouts_.peer).c_str(),
+          timeouts_.outage.count() == 0
+              ? "without a limit"
+              : ("up to " + seconds_text(timeouts_.outage) + " (BEELINE_GIVE_UP_AFTER)").c_str(),
+          because.c_str());
+      return;
+    case PeerSilence::Verdict::kOutageTooLong:
+      return end(id, "nothing was heard from it for " + seconds_text(timeouts_.outage) +
+                         " (BEELINE_GIVE_UP_AFTER), and " + because);
+    case PeerSilence::Verdict::kDead:
+      return end(id, "no answer for " + seconds_text(timeouts_.peer) + " on the control channel (" +
+                         last_error +
+                         "), and no data has moved (BEELINE_PEER_TIMEOUT); it was lost because " +
+                         loss.cause);
+  }
 }
 
 // --- Both ---

@@ -129,8 +129,8 @@ void CommLink::on_goodbye(std::uint32_t settled) noexcept {
   set_state(State::kGoodbye);
 }
 
-void CommLink::send_about_path(PathMessage message) noexcept {
-  if (!is_ours() || has_said_goodbye() || has_ended()) return;
+wire::Bytes CommLink::send_about_path(PathMessage message) noexcept {
+  if (!is_ours() || has_said_goodbye() || has_ended()) return {};
   try {
     std::visit([this](auto& any) { any.comm = numbers_.theirs; }, message);
     if (const auto* const report = std::get_if<wire::Fenced>(&message)) {
@@ -138,9 +138,11 @@ void CommLink::send_about_path(PathMessage message) noexcept {
       std::erase_if(sent_reports_, [&](const auto& older) { return older.path == report->path; });
       sent_reports_.push_back(*report);
     }
-    outbox_->send(std::visit([](const auto& any) { return wire::encode(any); }, message));
+    wire::Bytes frame = std::visit([](const auto& any) { return wire::encode(any); }, message);
+    outbox_->send(frame);
+    return frame;
   } catch (const std::exception&) {
-    // Out of memory: an end that waits for the peer says it again.
+    return {};  // out of memory: an end that waits for the peer says it again
   }
 }
 

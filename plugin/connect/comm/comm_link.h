@@ -11,6 +11,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -51,7 +52,8 @@ class CommLink final : public Link, public std::enable_shared_from_this<CommLink
   void send_goodbye(std::uint32_t settled) noexcept override;
   void send_failure(const std::string& why) noexcept override;
   bool exchanges_reports() const noexcept override { return exchanges_reports_; }
-  void send_about_path(PathMessage message) noexcept override;
+  wire::Bytes send_about_path(PathMessage message) noexcept override;
+  bool has_channel() noexcept override { return outbox_->is_open(); }
   void order(PathOrder order) noexcept override;
   void discard(std::unique_ptr<PathResources> resources) noexcept override;
   std::optional<PathMail> take_mail() noexcept override;
@@ -63,6 +65,7 @@ class CommLink final : public Link, public std::enable_shared_from_this<CommLink
   void say_again() noexcept;
   // Whether the comm depends on the device, also if that was opened again since.
   bool is_on(const DeviceContext& context) const noexcept;
+  std::span<const Device* const> devices() const noexcept { return devices_; }
   // Makes the comm depend on one more device.
   void add_device(const Device& device);
   // A local device is gone. If the comm cannot go on with others, this tells the peer, which would

@@ -24,7 +24,8 @@ namespace beeline {
 
 enum class Role : std::uint8_t { kSend, kReceive };
 
-// Memory of the peer that this end may write into.
+// Memory of the peer that this end may write into: a sender's credit ring, and behind it, or at a
+// receiver alone, a cell for messages (plugin/wire/in_band.h) if the comm has several paths.
 struct PeerWindow {
   std::uint64_t address = 0;
   std::uint64_t length = 0;
@@ -48,8 +49,8 @@ using CommMemory = std::unique_ptr<std::byte, DestroyComm>;
 struct Connection {
   Role role = Role::kSend;
   std::shared_ptr<Link> link;
-  ControlBlock memory;               // this end's; its start is the peer's window
-  PeerWindow window;                 // the peer's credit ring (kReceive); empty for kSend
+  ControlBlock memory;               // this end's; the peer writes to a part of it
+  PeerWindow window;                 // empty: the peer has none
   RailDevices devices;               // of this end, as NCCL has chosen them
   std::size_t receiver_rails = 1;    // of the receiving end, and so the keys in a credit line
   std::vector<PathResources> paths;  // those that are connected, at least one
@@ -64,7 +65,8 @@ struct Connection {
 // The sizes of what one end of a comm needs. The transfer floor knows them.
 struct CommPlan {
   std::size_t memory_bytes = 0;  // of the ControlBlock
-  std::size_t window_bytes = 0;  // of it, from its start, open to the peer's writes; may be 0
+  std::size_t window_at = 0;     // the part of it into which the peer writes
+  std::size_t window_bytes = 0;  // may be 0
   std::uint32_t send_depth = 0;  // work requests
   std::uint32_t receive_depth = 0;
   std::uint32_t flush_depth = 0;   // places in the completion queue for flushes
@@ -72,6 +74,12 @@ struct CommPlan {
   std::size_t comm_bytes = 0;      // of Connection::comm; 0: none
   std::size_t extra_bytes = 0;     // of Connection::extra; 0: none
 };
+
+// By which the control memory is registered.
+inline unsigned control_access(const CommPlan& plan) noexcept {
+  constexpr unsigned kLocal = IBV_ACCESS_LOCAL_WRITE;
+  return plan.window_bytes == 0 ? kLocal : kLocal | IBV_ACCESS_REMOTE_WRITE;
+}
 
 // The plans of an end with one path, with two, and so on.
 struct CommPlans {

@@ -57,6 +57,11 @@ class LinkUser {
   virtual std::shared_ptr<RailBuffers> rail_buffers() = 0;
   // Whether other devices may stand in for those of the comm.
   virtual bool has_standby() const noexcept = 0;
+  // If nothing is under way that the peer would acknowledge: asks its devices for a sign of life.
+  virtual void ask_peer() noexcept = 0;
+  // Whether the peer has written a message about a path into this end's memory, so that the comm
+  // has to be served. May be called while the comm is in use.
+  virtual bool has_in_band_news() const noexcept = 0;
   // Says what the comm waits for, as seen from outside. May be called while the comm is in use.
   virtual Waiting look_at_wait(std::int64_t now_ns) noexcept = 0;
   // For logs: "sender on h1, device softnic0:1, to peer h2 (pid 4711) softnic1:1".
@@ -114,11 +119,14 @@ class Link {
   // null. While the control channel is lost, it shows that the peer is there. It must outlive the
   // link.
   void set_progress(const std::uint64_t* counter) noexcept { progress_ = counter; }
-  // 0 if there is no counter.
+  // What the counter does not count has come of the peer. Any thread.
+  void note_heard() noexcept { heard_.fetch_add(1, std::memory_order_relaxed); }
   std::uint64_t progress() const noexcept {
     const std::uint64_t* const counter = progress_;
-    if (counter == nullptr) return 0;
-    return std::atomic_ref(const_cast<std::uint64_t&>(*counter)).load(std::memory_order_relaxed);
+    const std::uint64_t heard = heard_.load(std::memory_order_relaxed);
+    if (counter == nullptr) return heard;
+    return heard +
+           std::atomic_ref(const_cast<std::uint64_t&>(*counter)).load(std::memory_order_relaxed);
   }
 
   // Tells the peer that this end closes, before its queue pairs go. Any thread may call it, once.
@@ -134,8 +142,12 @@ class Link {
 
   // Whether the two ends tell each other about failed paths. If not, a failed path ends the comm.
   virtual bool exchanges_reports() const noexcept = 0;
-  // Tells the peer. Any thread may call it. It does not wait. The message may be lost.
-  virtual void send_about_path(PathMessage message) noexcept = 0;
+  // Tells the peer. Any thread may call it. It does not wait. The message may be lost. Returns its
+  // bytes, which may travel in-band as well; none: the peer need not hear it any more, or there is
+  // no memory.
+  virtual wire::Bytes send_about_path(PathMessage message) noexcept = 0;
+  // Whether the control channel to the peer is there, as far as is known.
+  virtual bool has_channel() noexcept = 0;
   // Asks the control thread. The result comes as mail.
   virtual void order(PathOrder order) noexcept = 0;
   // Has the control thread destroy these.
@@ -167,6 +179,14 @@ class Link {
   Waiting look_at_wait(std::int64_t now_ns) noexcept {
     const std::lock_guard lock(user_mutex_);
     return user_ == nullptr ? Waiting{} : user_->look_at_wait(now_ns);
+  }
+  void ask_peer() noexcept {
+    const std::lock_guard lock(user_mutex_);
+    if (user_ != nullptr && !has_ended()) user_->ask_peer();
+  }
+  bool has_in_band_news() noexcept {
+    const std::lock_guard lock(user_mutex_);
+    return user_ != nullptr && user_->has_in_band_news();
   }
   std::string user_name() {
     const std::lock_guard lock(user_mutex_);
@@ -202,6 +222,7 @@ class Link {
   std::uint32_t number_ = 0;
   std::uint32_t peer_number_ = 0;
   std::atomic<const std::uint64_t*> progress_{nullptr};
+  std::atomic<std::uint64_t> heard_{0};
 
  private:
   // Reads the state under the mutex, so that of two threads that have changed it, the later to come

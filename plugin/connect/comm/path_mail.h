@@ -23,6 +23,25 @@ namespace beeline {
 // A message of either end to the other. Link sets the number of the comm.
 using PathMessage = std::variant<wire::Fenced, wire::OfferPath, wire::AnswerPath, wire::PathNote>;
 
+template <class Message>
+bool read_as(const wire::Frame& frame, std::optional<Result<PathMessage>>& read) {
+  if (frame.type != Message::kType) return false;
+  Result<Message> message = wire::decode<Message>(frame.body);
+  if (message) {
+    read.emplace(*std::move(message));
+  } else {
+    read.emplace(fail(message.error()));
+  }
+  return true;
+}
+// Empty: the frame has a message of another type.
+inline std::optional<Result<PathMessage>> path_message_in(const wire::Frame& frame) {
+  std::optional<Result<PathMessage>> read;
+  (void)(read_as<wire::Fenced>(frame, read) || read_as<wire::OfferPath>(frame, read) ||
+         read_as<wire::AnswerPath>(frame, read) || read_as<wire::PathNote>(frame, read));
+  return read;
+}
+
 // --- Orders of the comm ---
 
 // A queue pair of a new generation. With an offer (at the receiving end) it is also connected.
@@ -30,12 +49,13 @@ struct MakePath {
   // Tried in this order: the path's own device, and those that may stand in for it.
   std::vector<const Device*> devices;
   std::optional<wire::PathOffer> offer;
-  std::uint32_t ring_key = 0;  // with the offer
-  bool has_loopback = false;   // with a queue pair for flushes
+  std::uint32_t window_key = 0;  // with the offer: of the peer's window
+  bool has_loopback = false;     // with a queue pair for flushes
 };
 // Connects what MakePath has made, and writes 0 bytes to see whether the path works.
 struct ConnectPath {
   wire::PathAnswer answer;
+  std::uint32_t window_key = 0;
 };
 // Destroys the queue pair that earlier orders have made, because it is not needed any more.
 struct DropPath {};
@@ -54,8 +74,8 @@ struct PathMade {
   std::uint8_t path = 0;
   std::uint32_t generation = 0;
   wire::PathOffer offer = {};    // of a MakePath without an offer
-  std::uint32_t ring_key = 0;    // the same: of this end's control memory
   wire::PathAnswer answer = {};  // of one with an offer
+  std::uint32_t window_key = 0;  // of this end's window; 0: the peer may not write
   std::unique_ptr<PathResources> resources = {};
 };
 struct PathNotMade {

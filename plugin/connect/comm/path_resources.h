@@ -55,8 +55,8 @@ struct PathResources {
   // device that it was made with first: that registration is Connection::memory's. Destroyed after
   // the queues.
   verbs::Mr control;
-  std::optional<std::uint32_t> ring_key;  // receiver: the key of the peer's ring, if it is not that
-                                          // of the handshake
+  std::optional<std::uint32_t> window_key;  // of the peer's window, if it is not that of the
+                                            // handshake
   ThreadDomain domain;  // empty: the driver takes locks. Destroyed after the queues in it
   Queues queues;
   Notify notify = Notify::kImmediate;

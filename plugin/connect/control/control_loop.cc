@@ -34,7 +34,8 @@ ControlLoop::ControlLoop(ControlSetup setup, std::unique_ptr<Poller> poller)
       cm_(setup_.options->cm_library, *poller_),
       channels_(*poller_, setup_.self,
                 {.first_message = setup_.options->half_open_timeout,
-                 .peer = setup_.options->peer_timeout},
+                 .peer = setup_.options->peer_timeout,
+                 .outage = setup_.options->outage_timeout},
                 setup_.options->limits, *this),
       inbound_(*poller_, setup_.self, setup_.options->half_open_timeout, channels_, *this),
       dialer_(*poller_, setup_.self, setup_.options->half_open_timeout, *this),
@@ -97,6 +98,7 @@ void ControlLoop::schedule_expiry() {
 void ControlLoop::schedule_wait_log() {
   poller_->at(now_ns() + wait_log_.period_ns(), [this] {
     const auto links = channels_.links();
+    service_.look_for_messages(links);
     wait_log_.look({links.begin(), links.end()}, now_ns());
     connector_.look_at_calls(now_ns());
     listener_slots_.look(*setup_.mailbox, now_ns());
@@ -158,10 +160,9 @@ void ControlLoop::on_device_back(const DeviceContext& context) {
 // --- Messages ---
 
 // Takes a message by which the peer repairs a path of an open comm.
-template <class Message>
-Status ControlLoop::on_path_message(Channel& channel, const wire::Frame& frame) {
-  auto message = BL_TRY(wire::decode<Message>(frame.body));
-  const auto link = channel.links().find(message.comm);
+Status ControlLoop::on_path_message(Channel& channel, PathMessage message) {
+  const auto link =
+      channel.links().find(std::visit([](const auto& any) { return any.comm; }, message));
   if (link == nullptr) return {};
   if (!link->on_message(std::move(message))) {
     return fail(Errc::kProtocol, "take a message about a path of a comm that repairs none");
@@ -172,6 +173,8 @@ Status ControlLoop::on_path_message(Channel& channel, const wire::Frame& frame) 
 
 Status ControlLoop::on_message(Channel& channel, const wire::Frame& frame) {
   if (frame.type != wire::MessageType::kGoodbye) channel.note_progress(poller_->waited_ns());
+  if (auto about_path = path_message_in(frame))
+    return on_path_message(channel, BL_TRY(*std::move(about_path)));
   switch (frame.type) {
     case wire::MessageType::kConnect:
       acceptor_.on_connect(channel, BL_TRY(wire::decode<wire::Connect>(frame.body)));
@@ -193,10 +196,10 @@ Status ControlLoop::on_message(Channel& channel, const wire::Frame& frame) {
       if (!acceptor_.is_making(channel, question.comm)) channel.on_still_open(question);
       return {};
     }
-    case wire::MessageType::kFenced: return on_path_message<wire::Fenced>(channel, frame);
-    case wire::MessageType::kOfferPath: return on_path_message<wire::OfferPath>(channel, frame);
-    case wire::MessageType::kAnswerPath: return on_path_message<wire::AnswerPath>(channel, frame);
-    case wire::MessageType::kPathNote: return on_path_message<wire::PathNote>(channel, frame);
+    case wire::MessageType::kFenced:
+    case wire::MessageType::kOfferPath:
+    case wire::MessageType::kAnswerPath:
+    case wire::MessageType::kPathNote:  // above
     case wire::MessageType::kHello:
     case wire::MessageType::kHelloAck:
     case wire::MessageType::kResume:
@@ -249,6 +252,10 @@ void ControlLoop::begin_waiting(const wire::ProcessId& process) {
 
 bool ControlLoop::has_handshake_on(const Channel& channel) const {
   return connector_.is_using(channel) || acceptor_.is_using(channel);
+}
+
+bool ControlLoop::are_ports_down(const Channel& channel) {
+  return service_.are_ports_down(channel.links().all());
 }
 
 void ControlLoop::on_introduced(Introduced introduced) {

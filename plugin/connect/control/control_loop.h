@@ -66,10 +66,10 @@ class ControlLoop final : ChannelEvents, PortEvents {
   void on_channel_back(Channel& channel) override;
   void on_channel_end(Channel& channel, const std::string& cause) override;
   bool has_handshake_on(const Channel& channel) const override;
+  bool are_ports_down(const Channel& channel) override;
 
   void on_reject(Channel& channel, const wire::Reject& reject);
-  template <class Message>
-  Status on_path_message(Channel& channel, const wire::Frame& frame);
+  Status on_path_message(Channel& channel, PathMessage message);
   void begin_waiting(const wire::ProcessId& process);
   // Where peers can dial this process. Opens a listening socket if there is none yet.
   Outcome<std::vector<wire::SocketAddress>> listening_addresses();

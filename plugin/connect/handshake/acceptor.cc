@@ -68,7 +68,8 @@ Checked Acceptor::check(const PendingAccept& pending) const {
     return incompatible("the offer of " + pending.peer + " does not fit " + pending.own_name() +
                         ": " + numbers.error().text);
   }
-  if (pending.connect.window.length < context_.options->sender.of(1).window_bytes) {
+  if (pending.connect.window.length <
+      context_.options->sender.of(pending.layout.count).window_bytes) {
     return incompatible("the window of " + pending.peer + " is too small for " +
                         pending.own_name());
   }

@@ -60,6 +60,24 @@ void CommService::serve_all(const std::vector<std::shared_ptr<CommLink>>& links)
   for (const auto& link : links) serve(link);
 }
 
+void CommService::look_for_messages(const std::vector<std::shared_ptr<CommLink>>& links) {
+  for (const auto& link : links) {
+    if (!link->has_in_band_news()) continue;
+    link->alert();
+    serve(link);
+  }
+}
+
+bool CommService::are_ports_down(const std::vector<std::shared_ptr<CommLink>>& links) {
+  const auto is_down = [this](const Device* device) {
+    const Result<const PortFacts*> facts = ports_->facts(device->newest());
+    return !facts || !(*facts)->is_active();
+  };
+  return !links.empty() && std::ranges::all_of(links, [&](const auto& link) {
+    return std::ranges::all_of(link->devices(), is_down);
+  });
+}
+
 void CommService::serve(const std::shared_ptr<CommLink>& link) {
   const bool is_served = link->serve();
   if (link->has_ended()) return;

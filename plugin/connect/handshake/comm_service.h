@@ -19,7 +19,9 @@ namespace beeline {
 class CommService {
  public:
   explicit CommService(const RemakeContext& context)
-      : timers_(context.timers), remaker_(context, [this](const auto& link) { serve(link); }) {}
+      : timers_(context.timers),
+        ports_(context.ports),
+        remaker_(context, [this](const auto& link) { serve(link); }) {}
 
   PathRemaker& remaker() noexcept { return remaker_; }
 
@@ -31,11 +33,17 @@ class CommService {
   // long. Sets a timer unless there is nothing left to do.
   void serve(const std::shared_ptr<CommLink>& link);
   void serve_all(const std::vector<std::shared_ptr<CommLink>>& links);
+  // Serves those that peers have written to in-band: an application that makes no calls does not
+  // look.
+  void look_for_messages(const std::vector<std::shared_ptr<CommLink>>& links);
+  // Whether there are links, and none of the devices that they use has an active port.
+  bool are_ports_down(const std::vector<std::shared_ptr<CommLink>>& links);
   // Whether a path that uses the port may have failed, or may work again.
   static bool is_about_paths(verbs::EventKind kind) noexcept;
 
  private:
   Timers* timers_;
+  PortSource* ports_;
   std::deque<LinkOrder> orders_;  // about paths
   PathRemaker remaker_;
 };

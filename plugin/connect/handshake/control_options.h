@@ -22,7 +22,9 @@ struct ControlOptions {
   std::chrono::milliseconds connect_timeout{};
   std::chrono::milliseconds half_open_timeout{};
   std::chrono::milliseconds peer_timeout{};  // silence after which a peer counts as dead
-  bool resume_channels = false;              // dial again when a control channel is lost
+  // The same, while the network may be at fault; 0: for ever.
+  std::chrono::milliseconds outage_timeout{};
+  bool resume_channels = false;  // dial again when a control channel is lost
   // How long a comm may wait before the log says what for; 0: for ever.
   std::chrono::nanoseconds wait_warning{};
   // A connect of kNoOwner is given up if connect() is not called again for so long. 0: twice

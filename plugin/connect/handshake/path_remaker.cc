@@ -33,12 +33,13 @@ void PathRemaker::remember(std::uint32_t comm, const Connection& connection, con
   const CommPlans& plans = sends ? context_.options->sender : context_.options->receiver;
   Recipe& recipe = recipes_[comm];
   const ControlBlock& memory = connection.memory;
-  recipe = {.plan = &plans.of(connection.planned_paths),
+  const CommPlan& plan = plans.of(connection.planned_paths);
+  recipe = {.plan = &plan,
             .qp = qp,
             .peer_host = peer_host,
             .memory = memory.data(),
             .memory_bytes = memory.size(),
-            .access = sends ? kQpAccess : unsigned{IBV_ACCESS_LOCAL_WRITE}};
+            .access = control_access(plan)};
   for (const PathResources& path : connection.paths) {
     Origin& origin = recipe.paths.emplace_back();
     origin.place = {.number = static_cast<std::uint8_t>(recipe.paths.size() - 1),
@@ -47,7 +48,7 @@ void PathRemaker::remember(std::uint32_t comm, const Connection& connection, con
     origin.device = path.device;
     if (memory.size() == 0) continue;
     origin.scratch = {.addr = memory.address(), .length = 1, .lkey = memory.lkey(path.rail)};
-    origin.ring_key = memory.rkey(path.rail);
+    if (plan.window_bytes != 0) origin.window_key = memory.rkey(path.rail);
   }
 }
 
@@ -80,8 +81,9 @@ void PathRemaker::take(const std::shared_ptr<CommLink>& link, PathOrder order) {
     works_.erase(work);
     return;
   }
-  const Outcome<void> begun =
-      connect(work->second, recipe, std::get<ConnectPath>(order.what).answer);
+  const auto& wanted = std::get<ConnectPath>(order.what);
+  work->second.window_key = wanted.window_key;
+  const Outcome<void> begun = connect(work->second, recipe, wanted.answer);
   if (begun) return advance(key);
   const Device& device = work->second.path.device();
   works_.erase(work);
@@ -135,7 +137,7 @@ Outcome<PathMade> PathRemaker::make(const std::shared_ptr<CommLink>& link, const
   }
   const Origin& origin = recipe.paths[order.path];
   ibv_sge scratch = origin.scratch;
-  std::uint32_t ring_key = origin.ring_key;
+  std::uint32_t window_key = origin.window_key;
   verbs::Mr control;
   if (&device != origin.device) {
     Result<verbs::Mr> registered =
@@ -144,7 +146,7 @@ Outcome<PathMade> PathRemaker::make(const std::shared_ptr<CommLink>& link, const
     if (!registered) return fail(problem_of(registered.error()));
     control = *std::move(registered);
     scratch.lkey = control->lkey;
-    ring_key = control->rkey;
+    if (recipe.plan->window_bytes != 0) window_key = control->rkey;
   }
   Result<PathSetup> path =
       PathSetup::create(origin.place, device, *recipe.plan, recipe.qp, scratch);
@@ -153,7 +155,8 @@ Outcome<PathMade> PathRemaker::make(const std::shared_ptr<CommLink>& link, const
                .number = ++last_number_,
                .generation = order.generation,
                .control = std::move(control),
-               .ring_key = wanted.offer ? std::optional(wanted.ring_key) : std::nullopt,
+               .window_key = wanted.window_key,
+               .own_window_key = window_key,
                .path = *std::move(path),
                .has_loopback = wanted.has_loopback,
                .deadline_ns = now_ns() + kMostNs};
@@ -165,7 +168,7 @@ Outcome<PathMade> PathRemaker::make(const std::shared_ptr<CommLink>& link, const
   } else {
     made.offer = BL_TRY(make_offer(ours));
     made.offer.qp = qp_facts(ours, work.path);
-    made.ring_key = ring_key;
+    made.window_key = window_key;
   }
   works_.insert_or_assign({link->numbers().ours, order.path}, std::move(work));
   return made;
@@ -228,13 +231,14 @@ Outcome<bool> PathRemaker::try_connect(Work& work, const Recipe& recipe) const {
 
 Outcome<PathMade> PathRemaker::finish(Work& work, const Recipe& recipe) const {
   const Device& device = work.path.device();
-  PathMade made = {.generation = work.generation, .answer = work.answer};
+  PathMade made = {
+      .generation = work.generation, .answer = work.answer, .window_key = work.own_window_key};
   const std::optional<ibv_ece> agreed = work.path.agreed_ece();
   made.answer.qp.ece = agreed ? std::optional(to_wire(*agreed)) : std::nullopt;
   made.resources = std::make_unique<PathResources>(std::move(work.path).finish());
   PathResources& resources = *made.resources;
   resources.control = std::move(work.control);
-  resources.ring_key = work.ring_key;
+  resources.window_key = work.window_key;
   if (!work.has_loopback) return made;
   ibv_pd* const pd = resources.domain ? resources.domain.pd() : BL_TRY(device.context->pd());
   resources.queues.loopback = BL_TRY(Loopback::make(device, {.pd = pd,

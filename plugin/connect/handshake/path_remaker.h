@@ -53,7 +53,7 @@ class PathRemaker {
     PathPlace place;
     const Device* device = nullptr;
     ibv_sge scratch = {};
-    std::uint32_t ring_key = 0;
+    std::uint32_t window_key = 0;  // of this end's window; 0: there is none
   };
   struct Recipe {
     const CommPlan* plan = nullptr;
@@ -70,8 +70,9 @@ class PathRemaker {
     std::weak_ptr<CommLink> link;
     std::uint64_t number = 0;  // of this object, never used again
     std::uint32_t generation = 0;
-    verbs::Mr control;  // see PathResources. Destroyed after the path
-    std::optional<std::uint32_t> ring_key;
+    verbs::Mr control;             // see PathResources. Destroyed after the path
+    std::uint32_t window_key = 0;  // of the peer's window
+    std::uint32_t own_window_key = 0;
     PathSetup path;
     bool has_loopback = false;
     wire::PathAnswer answer = {};  // at the receiving end

@@ -36,8 +36,8 @@ Status CommEnd::add_path(const PathPlace& place, const Device& device, const QpO
   ibv_sge scratch = {};
   if (memory_.size() > 0) {
     if (!memory_.has_rail(place.rail)) {
-      const unsigned access = plan_.window_bytes > 0 ? kQpAccess : unsigned{IBV_ACCESS_LOCAL_WRITE};
-      BL_TRY(memory_.attach_rail(place.rail, device.api(), BL_TRY(device.context->pd()), access));
+      BL_TRY(memory_.attach_rail(place.rail, device.api(), BL_TRY(device.context->pd()),
+                                 control_access(plan_)));
     }
     scratch = {.addr = memory_.address(), .length = 1, .lkey = memory_.lkey(place.rail)};
   }
@@ -51,10 +51,10 @@ bool CommEnd::is_connected() const noexcept {
 
 wire::Window CommEnd::window() const noexcept {
   wire::Window window;
-  const std::size_t bytes = std::min(plan_.window_bytes, memory_.size());
-  if (bytes == 0) return window;
-  window.address = memory_.address();
-  window.length = bytes;
+  if (plan_.window_bytes == 0) return window;
+  BL_ASSERT(plan_.window_at + plan_.window_bytes <= memory_.size(), "the window is in the memory");
+  window.address = memory_.address() + plan_.window_at;
+  window.length = plan_.window_bytes;
   for (std::size_t rail = 0; rail < memory_.rails(); ++rail) {
     if (memory_.has_rail(rail)) window.rkeys[rail] = memory_.rkey(rail);
   }

@@ -33,7 +33,7 @@ struct QpOptions {
   int qps_per_rail = 1;       // queue pairs on each rail of a comm: 1 to wire::kMaxPaths
 };
 
-// The peer writes credits or data, and nothing else.
+// The peer writes credits, data or messages, and nothing else.
 inline constexpr unsigned kQpAccess = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
 
 // A setting of the user takes precedence over the communicator's.

@@ -50,6 +50,11 @@ Result<std::size_t> Outbox::receive(std::span<std::byte> buffer) noexcept {
   return receive_some(fd_.get(), buffer);
 }
 
+bool Outbox::is_open() noexcept {
+  const auto lock = lock_without_sleeping(mutex_);
+  return static_cast<bool>(fd_);
+}
+
 bool Outbox::has_overflowed() noexcept {
   const std::lock_guard lock(mutex_);
   return has_overflowed_;

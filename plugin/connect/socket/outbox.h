@@ -19,6 +19,8 @@ class MessageSink {
  public:
   // Any thread may call it. It does not wait. The message may be lost.
   virtual void send(const wire::Bytes& frame) noexcept = 0;
+  // Whether there is a connection at present, as far as this end knows.
+  virtual bool is_open() noexcept = 0;
 
  protected:
   ~MessageSink() = default;
@@ -35,6 +37,7 @@ class Outbox final : public MessageSink {
   void set_key(Poller::Key key) noexcept { key_ = key; }
 
   void send(const wire::Bytes& frame) noexcept override;
+  bool is_open() noexcept override;
   // Receives under the mutex of send(): if two threads use one socket at the same time, the kernel
   // puts one of them to sleep, and callers of send() must not sleep.
   Result<std::size_t> receive(std::span<std::byte> buffer) noexcept;
