@@ -102,15 +102,21 @@ RepairEvent event_at(std::size_t path, RepairEvent::Kind kind) noexcept {
 
 void Recover::on_failed_request(Comm& comm, const Path& path, const ibv_wc& failed,
                                 const char* doing) {
-  // Requests that are flushed after a fault of a program have the same cause.
-  const bool is_explained = is_path_failure(failed.status) && !ending_.suspects(path.index);
-  if (!is_explained || !can_recover(comm, path.index) ||
-      state(comm).engine.count_failure(path.index, failed.status == IBV_WC_LOC_QP_OP_ERR,
-                                       now_ns())) {
-    return suspect(comm, path, failed, doing);
-  }
+  if (!may_mend(comm, path, failed)) return suspect(comm, path, failed, doing);
   fail_path(comm, path.index,
             std::string("a ") + doing + " failed: " + verbs::wc_status_text(failed.status));
+}
+
+bool Recover::may_mend(Comm& comm, const Path& path, const ibv_wc& failed) {
+  // Requests that are flushed after a fault of a program have the same cause.
+  if (ending_.suspects(path.index) || !can_recover(comm, path.index)) return false;
+  const std::int64_t now = now_ns();
+  RepairEngine& engine = state(comm).engine;
+  if (is_path_failure(failed.status))
+    return !engine.count_failure(path.index, failed.status == IBV_WC_LOC_QP_OP_ERR, now);
+  // One rail may have its own fault. A fault of a program follows the message to any other.
+  return engine.has_other_path(path.index) &&
+         !ending_.follows_message(path.index, comm.line_of(failed.wr_id), now);
 }
 
 Errc Recover::on_refused(Comm& comm, const Path& path, int rc, const char* doing) {
@@ -146,9 +152,12 @@ void Recover::on_waiting(Comm& comm, std::int64_t now_ns) {
   if (found.must_ask) (void)comm.probe_paths();  // what the device refuses is reported by itself
   for (std::size_t path = 0; path < comm.paths().size(); ++path) {
     if ((found.silent >> path & 1) == 0 || !comm.is_up(path) || !can_recover(comm, path)) continue;
-    fail_path(comm, path,
-              "nothing completes on it and its device reports no error, while another path works",
-              event_at(path, RepairEvent::Kind::kSilent));
+    const std::string cause =
+        ending_.suspects(path)
+            ? std::string("a ") + suspected_->request.doing +
+                  " failed: " + verbs::wc_status_text(suspected_->request.status)
+            : "nothing completes on it and its device reports no error, while another path works";
+    fail_path(comm, path, cause, event_at(path, RepairEvent::Kind::kSilent));
   }
 }
 

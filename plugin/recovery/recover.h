@@ -65,6 +65,8 @@ class Recover final : public PathEvents {
   // Whether the comm can go on if this path is taken out of use. It is made anew, unless the
   // connection manager has connected it.
   bool can_recover(const Comm& comm, std::size_t path) const noexcept;
+  // Whether another path may mend that.
+  bool may_mend(Comm& comm, const Path& path, const ibv_wc& failed);
   void fail_path(Comm& comm, std::size_t path, const std::string& cause, const RepairEvent& event);
   void fail_path(Comm& comm, std::size_t path, const std::string& cause);
   void take(Comm& comm, const RepairEvent& event, const PathMessage* message = nullptr);

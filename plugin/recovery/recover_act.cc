@@ -153,6 +153,7 @@ std::optional<RepairEvent> Recover::act(Comm& comm, const RepairCommand& command
 
 std::optional<RepairEvent> Recover::fence(Comm& comm, std::size_t path) {
   comm.gate().raise_alarm();
+  ending_.forget_suspicion_of(path);  // other paths show what it was worth
   PathRepair& known = repair_of(comm, path);
   known.last_try.clear();
   if (comm.role() == Role::kSend) known.finished = {};

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Decides when a comm ends because its peer has, or because of a failed request that another path
-// would not mend. Such a request is only suspected at first: the control channel gets a grace
-// period to report that the peer's process died, has closed, or has fenced the path. Like
-// RepairEngine, this object has no clock.
+// would not mend. Whether it would is tried, if there is one. If there is none, or the message has
+// failed there as well, the request is suspected: the control channel gets a grace period to report
+// that the peer's process died, has closed, or has fenced the path. Like RepairEngine, this object
+// has no clock.
 #pragma once
 
 #include <cstddef>
@@ -40,6 +41,17 @@ class Ending {
     if (suspects(path)) suspect_ = kNoPath;
   }
 
+  // A request has failed with a status that no fault of a path causes, and other paths work. Whether
+  // that is to be suspected, because what was asked for has failed on another path before. `line`
+  // names the message; none: it is not known.
+  bool follows_message(std::size_t path, std::optional<std::uint32_t> line,
+                       std::int64_t now_ns) noexcept {
+    const bool is_again = refused_ && refused_->path != path && refused_->line == line &&
+                          now_ns - refused_->ns <= times::kRefusedAgainNs;
+    refused_ = {.path = path, .line = line, .ns = now_ns};
+    return is_again;
+  }
+
   // Data that the peer sent before may still be on its way.
   void begin_goodbye(std::int64_t now_ns) noexcept {
     has_goodbye_ = true;
@@ -57,10 +69,16 @@ class Ending {
 
  private:
   static constexpr std::uint8_t kNoPath = 0xff;
+  struct Refused {
+    std::size_t path = 0;
+    std::optional<std::uint32_t> line;
+    std::int64_t ns = 0;
+  };
 
   std::uint8_t suspect_ = kNoPath;  // the path
   bool has_goodbye_ = false;
   std::int64_t grace_ends_ns_ = 0;
+  std::optional<Refused> refused_;
 };
 
 }  // namespace beeline

@@ -69,12 +69,14 @@ bool RepairEngine::is_up(const Path& path) const noexcept {
 }
 bool RepairEngine::is_up(std::size_t path) const noexcept { return is_up(paths_[path]); }
 
-bool RepairEngine::may_lose(std::size_t path) const noexcept {
-  if (!paths_[path].facts.is_by_cm) return true;
+bool RepairEngine::has_other_path(std::size_t path) const noexcept {
   for (std::size_t other = 0; other < path_count_; ++other) {
     if (other != path && is_up(other)) return true;
   }
   return false;
+}
+bool RepairEngine::may_lose(std::size_t path) const noexcept {
+  return !paths_[path].facts.is_by_cm || has_other_path(path);
 }
 
 bool RepairEngine::awaits_queues(std::size_t path, std::uint32_t generation) const noexcept {
@@ -133,11 +135,7 @@ bool RepairEngine::count_failure(std::size_t index, bool is_by_device,
   const bool is_brief =
       is_by_device && path.up_ns != 0 && now_ns - path.up_ns < times::kBriefLifeNs;
   path.brief_lives = is_brief ? path.brief_lives + 1 : 0;
-  if (path.brief_lives < kMostBriefLives) return false;
-  for (std::size_t other = 0; other < path_count_; ++other) {
-    if (other != index && is_up(other)) return false;
-  }
-  return true;
+  return path.brief_lives >= kMostBriefLives && !has_other_path(index);
 }
 
 // --- The table ---

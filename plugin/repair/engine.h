@@ -156,6 +156,7 @@ class RepairEngine {
   }
   // The path carries data, or a receiver's data counts.
   bool is_up(std::size_t path) const noexcept;
+  bool has_other_path(std::size_t path) const noexcept;  // that is up
   // Whether the comm can go on without the path for a while.
   bool may_lose(std::size_t path) const noexcept;
   // Whether a result of this generation is still wanted.

@@ -166,6 +166,8 @@ class Comm : private LinkUser {
   // Makes sure that on each path a work request is under way whose completion shows that the path
   // works.
   virtual Status probe_paths() = 0;
+  // The line of the message whose work request has this wr_id. None: it belongs to no one message.
+  virtual std::optional<std::uint32_t> line_of(std::uint64_t /*wr_id*/) noexcept { return {}; }
   PathSigns signs_of(const Path& path) const noexcept;  // with several paths
   // Whether a completion of this path is to come.
   virtual bool owes_answer(const Path& path) const noexcept = 0;

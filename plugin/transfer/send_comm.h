@@ -68,6 +68,7 @@ class SendComm : public Comm {
   bool finish_below(std::uint32_t settled) override;
   bool waits_below(std::uint32_t settled) const noexcept override;
   Status probe_paths() override;
+  std::optional<std::uint32_t> line_of(std::uint64_t wr_id) noexcept override;
 
   // --- After a path was fenced: send_resume.cc ---
   wire::SenderReport take_report() const noexcept;

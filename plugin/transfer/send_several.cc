@@ -337,6 +337,11 @@ Status SendComm::probe_paths() {
   return {};
 }
 
+std::optional<std::uint32_t> SendComm::line_of(std::uint64_t wr_id) noexcept {
+  if (!work_id::is_slot(wr_id)) return {};
+  return requests_[wr_id % wire::kMaxLines].line;
+}
+
 std::int64_t SendComm::expected_ns(const Path& path) const noexcept {
   return several_->scheduler.expected_ns(path.index);
 }

@@ -39,6 +39,8 @@ std::uint32_t draw_amount(FaultKind kind, const RunOptions& run, Draws& draws) {
   if (kind == FaultKind::kDoubled) return between(1, 100);
   if (kind == FaultKind::kSlowControl) return between(1, 1500);
   if (kind == FaultKind::kNoCalls) return static_cast<std::uint32_t>(draws.below(run.comms));
+  if (kind == FaultKind::kStatus && draws.one_in(5))
+    return kStatusesOfPrograms[draws.below(kStatusesOfPrograms.size())];
   if (kind == FaultKind::kStatus) return kStatuses[draws.below(kStatuses.size())];
   return 0;
 }

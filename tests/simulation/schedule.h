@@ -4,6 +4,7 @@
 // both; a file has the same as text, one fault in a line.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -40,6 +41,10 @@ enum class FaultKind : std::uint8_t {
   kFalseFence,       // the device says that a queue pair is in ERROR, and goes on placing
 };
 inline constexpr std::size_t kFaultKinds = 24;
+
+// Those that no fault of a path causes: the device has no access to the memory, or the other one
+// refuses. A comm goes on if another path works and the next attempt of the message does not fail.
+inline constexpr std::array<std::uint32_t, 4> kStatusesOfPrograms = {4, 9, 10, 11};
 
 struct Fault {
   std::int64_t at_ns = 0;   // since the start of the run

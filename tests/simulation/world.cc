@@ -310,6 +310,13 @@ bool World::may_end() const noexcept {
   };
   const auto& faults = options_.faults;
   if (std::ranges::any_of(faults, is(FaultKind::kKilled))) return true;
+  // Where no other path works at that moment, or the message fails again.
+  const bool has_program_fault = std::ranges::any_of(faults, [](const Fault& fault) {
+    return fault.kind == FaultKind::kStatus &&
+           std::ranges::find(kStatusesOfPrograms, fault.amount) != kStatusesOfPrograms.end();
+  });
+  if (has_program_fault && (faults.size() > 1 || options_.rails * options_.queue_pairs == 1))
+    return true;
   // A peer that is not heard for so long may be dead.
   if (std::ranges::any_of(faults, [](const Fault& fault) {
         return (fault.kind == FaultKind::kControlCut || fault.kind == FaultKind::kControlMute) &&
