@@ -9,6 +9,7 @@
 #pragma once
 
 #include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -62,8 +63,12 @@ class DeviceTable {
   // Opens a device again that was removed from its host, or failed for good, and came back. The old
   // context stays unusable, so the device gets a new one, and each of its ports a new Device, which
   // Device::newest() of the former one returns. What was opened stays open, because other threads
-  // may still use it. Null: it is not there yet, has no link, or is not the same device.
-  Result<DeviceContext*> reopen(const DeviceContext& gone) const;
+  // may still use it.
+  struct Reopened {
+    DeviceContext* context = nullptr;  // null: it is not there yet, has no link, or is another one
+    bool lacks_link = false;           // it is there
+  };
+  Result<Reopened> reopen(const DeviceContext& gone) const;
   // Calls `take` for each port of the context.
   template <class Take>
   void each_port_of(const DeviceContext& context, Take&& take) const {
@@ -93,6 +98,7 @@ class DeviceTable {
   std::vector<std::unique_ptr<DeviceContext>> contexts_;
   std::vector<Device> devices_;
   mutable std::deque<Returned> returned_;
+  mutable std::map<std::string, Returned> without_link_;  // by ibdev; not in use yet, and without ports
   std::vector<const Device*> pointers_;  // to devices_, by index
   std::vector<Finding> findings_;
 };

@@ -94,6 +94,8 @@ int run_one(RunOptions options, const Arguments& arguments) {
   std::printf("%llu messages, %llu packets, %llu steps, %u comms ended, hash %016llx\n",
               wide(result.messages), wide(result.packets), wide(result.steps), result.ended,
               wide(result.hash));
+  std::printf("the longest time without a receive that was done: %.3f s\n",
+              static_cast<double>(result.longest_gap_ns) / kSec);
   if (!result.ending.empty()) std::printf("%s\n", result.ending.c_str());
   std::printf("%s\n",
               result.violation.empty() ? "all promises were kept" : result.violation.c_str());

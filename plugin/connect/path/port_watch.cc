@@ -11,7 +11,9 @@ namespace beeline {
 namespace {
 
 // Between two looks for a device that is gone.
-constexpr std::int64_t kLongestLookNs = 5 * kNsPerSec;
+constexpr std::int64_t kLongestLookNs = kNsPerSec;
+// The same, if it is there and has no link: connections wait for the link.
+constexpr std::int64_t kLinkLookNs = 100 * kNsPerMs;
 
 // A failure of a device, or its end.
 bool is_warning(verbs::EventKind kind) {
@@ -130,27 +132,29 @@ void PortWatch::handle(DeviceContext& context, const verbs::AsyncEvent& event) {
 // No event tells a process that a device has come.
 void PortWatch::look_for(const DeviceContext& gone, std::int64_t delay_ns) {
   poller_->at(now_ns() + delay_ns, [this, &gone, delay_ns] {
-    if (!find_again(gone)) look_for(gone, std::min(2 * delay_ns, kLongestLookNs));
+    const std::int64_t again_ns = find_again(gone, delay_ns);
+    if (again_ns != 0) look_for(gone, again_ns);
   });
 }
 
-bool PortWatch::find_again(const DeviceContext& gone) {
-  const Result<DeviceContext*> found = table_->reopen(gone);
+std::int64_t PortWatch::find_again(const DeviceContext& gone, std::int64_t delay_ns) {
+  const Result<DeviceTable::Reopened> found = table_->reopen(gone);
   if (!found) {
     BL_INFO(kLogNet, "device %s cannot be opened again yet: %s", gone.ibdev().c_str(),
             describe(found.error()).c_str());
-    return false;
   }
-  if (*found == nullptr) return false;
+  if (found && found->lacks_link) return kLinkLookNs;
+  if (!found || found->context == nullptr) return std::min(2 * delay_ns, kLongestLookNs);
+  DeviceContext& back = *found->context;
   BL_WARN("device %s is back on this host and was opened again", gone.ibdev().c_str());
   const std::int64_t now = now_ns();
   delays_.opened(gone.ibdev(), now);
-  table_->each_port_of(**found, [now](const Device& device) {
+  table_->each_port_of(back, [now](const Device& device) {
     if (device.facts.is_active()) device.history->record(verbs::EventKind::kPortActive, now);
   });
-  watch(**found);
-  events_->on_device_back(**found);
-  return true;
+  watch(back);
+  events_->on_device_back(back);
+  return 0;
 }
 
 }  // namespace beeline

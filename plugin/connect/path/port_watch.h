@@ -86,7 +86,8 @@ class PortWatch final : public PortSource {
   // After this time, looks for the device of a context that is gone, again and again until it is
   // back.
   void look_for(const DeviceContext& gone, std::int64_t delay_ns);
-  bool find_again(const DeviceContext& gone);
+  // Returns when to look again; 0: it was found.
+  std::int64_t find_again(const DeviceContext& gone, std::int64_t delay_ns);
 
   const DeviceTable* table_;
   Poller* poller_;
