@@ -11,7 +11,9 @@ namespace beeline::simulation {
 namespace {
 
 constexpr std::uint32_t kPsnMask = 0xffffff;
-constexpr std::int64_t kPlacedBefore = 200;  // ns from the data to its completion
+constexpr std::int64_t kPlacedBefore = kUs;  // from the data to its completion
+// From the state ERROR to the completions of what was posted, which come behind all that had arrived.
+constexpr std::int64_t kFlushedAfter = 10 * kUs;
 constexpr std::int64_t kReceiveWait = 640 * kUs;
 constexpr std::size_t kMostUnanswered = 64;  // work requests
 
@@ -269,8 +271,13 @@ void Nic::fail_first(NicQp& qp, ibv_wc_status status) {
 void Nic::flush(NicQp& qp) {
   qp.state = IBV_QPS_ERR;
   qp.transmitted = 0;
-  // Messages that have arrived complete before the receives that are flushed.
-  for (; !qp.arrived.empty(); qp.arrived.pop_front()) push(*qp.receives_to, qp.arrived.front());
+  nics_.agenda_.in(kFlushedAfter, [&nics = nics_, qpn = qp.qp_num] {
+    NicQp* const there = nics.find_qp(qpn);
+    if (there != nullptr) there->nic->complete_flushed(*there);
+  });
+}
+
+void Nic::complete_flushed(NicQp& qp) {
   for (; !qp.sends.empty(); qp.sends.pop_front()) {
     complete_send(qp, qp.sends.front(), IBV_WC_WR_FLUSH_ERR);
   }

@@ -155,6 +155,7 @@ class Nic {
   void push(NicCq& cq, const ibv_wc& entry);
   void fail_first(NicQp& qp, ibv_wc_status status);
   void flush(NicQp& qp);
+  void complete_flushed(NicQp& qp);
   const NicRegion* region_of(std::uint32_t key, std::uint64_t address,
                              std::uint64_t length) const noexcept;
 

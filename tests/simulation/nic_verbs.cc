@@ -211,7 +211,8 @@ struct NicVerbs {
       entry.packets = std::min(kMostPackets, 1 + entry.local.length / kBytesOfPacket);
     }
     if (qp.state == IBV_QPS_ERR) {
-      nic.complete_send(qp, entry, IBV_WC_WR_FLUSH_ERR);
+      qp.sends.push_back(std::move(entry));
+      nic.flush(qp);
       return 0;
     }
     entry.first_psn = qp.next_psn;

@@ -85,7 +85,7 @@ TEST_CASE("simulation: an oracle notices data that comes after the grant is over
                                               "at 500 for 2000 no-queues h1/n0 h0/n0 0\n"
                                               "at 500 for 2000 delay h0/n0 h1/n0 120\n"
                                               "at 600 for 0 status h0/n0 h1/n0 12\n"),
-                                         "seed=1", "seed=8"));
+                                         "seed=1", "seed=4"));
   // The buffer is granted again by then, to another message.
   CHECK(result.violation.find("holds message") != std::string::npos);
 }
@@ -204,17 +204,9 @@ TEST_CASE("simulation: a device that is removed again while its process is stopp
 TEST_CASE("simulation: an end reports what it has got when the queue pair is drained",
           "[simulation]") {
   const RunResult result = run_text(
-      "run seed=10020 hosts=2 nics=4 rails=2 queue_pairs=2 comms=2 most_bytes=262144"
-      " groups_at_once=5 pace_us=21389 poll_ms=38 gpu=0 standbys=1 give_up_ms=0 faults_ms=6007\n"
-      "at 362.268 for 3096.852 down h0/n1 h1/n1 0\n"
-      "at 548.376 for 1.082 ctl-mute h1/n1 h0/n1 0\n"
-      "at 1139.359 for 1.222 down h1/n1 h0/n0 0\n"
-      "at 1168.071 for 481.115 down h0/n0 h1/n2 0\n"
-      "at 3663.922 for 2993.804 delay h0/n0 h1/n0 23\n"
-      "at 3944.900 for 1.014 delay h1/n0 h0/n0 3\n"
-      "at 4156.638 for 1200.670 down h1/n0 h0/n0 0\n"
-      "at 4397.666 for 1.300 no-posts h0/n1 h1/n1 0\n"
-      "at 5422.178 for 109.053 down h1/n1 h0/n1 0\n");
+      "run seed=126 hosts=2 nics=3 rails=1 queue_pairs=2 comms=4 most_bytes=4096 groups_at_once=4 "
+      "pace_us=31979 poll_ms=84 gpu=0 standbys=0 give_up_ms=0 faults_ms=8323\n"
+      "at 2403.814 for 1.595 no-posts h1/n0 h0/n2 0\n");
   CHECK(result.violation == "");
 }
 
