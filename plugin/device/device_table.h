@@ -98,7 +98,8 @@ class DeviceTable {
   std::vector<std::unique_ptr<DeviceContext>> contexts_;
   std::vector<Device> devices_;
   mutable std::deque<Returned> returned_;
-  mutable std::map<std::string, Returned> without_link_;  // by ibdev; not in use yet, and without ports
+  mutable std::map<std::string, Returned>
+      without_link_;                     // by ibdev; not in use yet, and without ports
   std::vector<const Device*> pointers_;  // to devices_, by index
   std::vector<Finding> findings_;
 };

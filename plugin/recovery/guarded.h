@@ -25,7 +25,9 @@ class Guarded final : private RecoverHolder, public End {
  public:
   Guarded(std::unique_ptr<Connection> connection, const CommOptions& options,
           StatsSlot stats) noexcept
-      : RecoverHolder({.give_up_ns = options.give_up_ns, .peer_ns = options.peer_ns}),
+      : RecoverHolder({.give_up_ns = options.give_up_ns,
+                       .device_ns = options.device_ns,
+                       .peer_ns = options.peer_ns}),
         End(std::move(connection), options, std::move(stats), events) {
     End::begin_service();
   }

@@ -412,7 +412,7 @@ void Recover::lose_device(Comm& comm, std::size_t path) {
     return;
   }
   if (state(comm).engine.is_device_gone(path)) return;
-  const std::string cause = "its device was removed from its host, or has failed for good";
+  const std::string cause = kGoneText;
   if (!can_recover(comm, path)) {
     (void)on_fault(comm, Errc::kSystem, "move data",
                    "the cause is at " + ends_of(comm, path).here + ": " + cause);

@@ -28,6 +28,9 @@ namespace beeline {
 // The ports at both ends of one path of the comm.
 Ends ends_of(const Comm& comm, std::size_t path);
 
+inline constexpr const char* kGoneText =
+    "its device was removed from its host, or has failed for good";
+
 // One for each comm. Of a comm with one path, it allocates nothing until that fails.
 class Recover final : public PathEvents {
  public:

@@ -74,6 +74,11 @@ std::optional<RepairEvent> Recover::carry_out(Comm& comm, const RepairCommand& c
               describe_outage(comm, "").c_str());
       return {};
     case RepairCommand::Kind::kEndNoPath: end_without_path(comm); return {};
+    case RepairCommand::Kind::kEndNoDevice:
+      (void)on_fault(comm, Errc::kSystem, "move data",
+                     "the cause is at " + ends_of(comm, 0).here + ": " + kGoneText +
+                         ", and is not back within BEELINE_DEVICE_WAIT");
+      return {};
     case RepairCommand::Kind::kEndMute: end_for_mute_peer(comm, path); return {};
     case RepairCommand::Kind::kEndNeitherFences:
       (void)on_fault(comm, Errc::kSystem, "go on without a path",

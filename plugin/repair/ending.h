@@ -41,9 +41,9 @@ class Ending {
     if (suspects(path)) suspect_ = kNoPath;
   }
 
-  // A request has failed with a status that no fault of a path causes, and other paths work. Whether
-  // that is to be suspected, because what was asked for has failed on another path before. `line`
-  // names the message; none: it is not known.
+  // A request has failed with a status that no fault of a path causes, and other paths work.
+  // Whether that is to be suspected, because what was asked for has failed on another path before.
+  // `line` names the message; none: it is not known.
   bool follows_message(std::size_t path, std::optional<std::uint32_t> line,
                        std::int64_t now_ns) noexcept {
     const bool is_again = refused_ && refused_->path != path && refused_->line == line &&

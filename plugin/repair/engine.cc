@@ -120,6 +120,7 @@ std::int64_t RepairEngine::due_ns(const Moment& now) const noexcept {
                     path.finished_ns, path.join_until_ns,
                     is_draining ? now.ns + times::kDrainLookEveryNs : times::kNever});
   }
+  if (devices_gone_ns_ != 0) due = std::min(due, devices_gone_ns_ + limits_.device_ns);
   if (mute_since_ns_ != 0) due = std::min(due, mute_since_ns_ + limits_.peer_ns);
   if (outage_since_ns_ == 0) return due;
   due = std::min(due, outage_logged_ns_ + times::kOutageLogEveryNs);
@@ -353,9 +354,23 @@ void RepairEngine::look_at_peer(Step& step) noexcept {
   }
 }
 
+void RepairEngine::look_at_devices(Step& step) noexcept {
+  const bool are_gone =
+      std::all_of(paths_.begin(), paths_.begin() + path_count_,
+                  [](const Path& path) { return path.is_device_gone && path.is_own_gone; });
+  if (!are_gone || step.now.has_standby) {
+    devices_gone_ns_ = 0;
+  } else if (devices_gone_ns_ == 0) {
+    devices_gone_ns_ = step.now.ns;
+  } else if (step.now.ns - devices_gone_ns_ >= limits_.device_ns) {
+    step.commands.add({.kind = Command::kEndNoDevice});
+  }
+}
+
 void RepairEngine::look_at_comm(Step& step) noexcept {
   const std::int64_t now_ns = step.now.ns;
   look_at_peer(step);
+  look_at_devices(step);
   if (has_usable_path()) {
     outage_since_ns_ = 0;
     has_called_standbys_ = false;

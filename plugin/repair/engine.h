@@ -80,9 +80,10 @@ struct RepairCommand {
     kBesideOwn,      // another path works by its own device: this one, by a stand-in, fails
     kSayUp,          // `was_silent`
     kSayWaiting,
-    kEndNoPath,  // no path has worked for too long
-    kEndMute,    // the peer says nothing about a path that waits for it, on a channel that is
-                 // there
+    kEndNoPath,    // no path has worked for too long
+    kEndNoDevice,  // all devices have been gone for too long
+    kEndMute,      // the peer says nothing about a path that waits for it, on a channel that is
+                   // there
     kEndNeitherFences,  // no device moves the queue pair of a path to ERROR
   };
 
@@ -114,6 +115,7 @@ class RepairCommands {
 
 struct RepairLimits {
   std::int64_t give_up_ns = 0;  // how long the comm may have no path that works; 0: for ever
+  std::int64_t device_ns = 0;   // how long all devices of the comm may be gone
   std::int64_t peer_ns = 0;  // how long the peer may say nothing while a path waits for it; 0: the
                              // same
 };
@@ -230,6 +232,7 @@ class RepairEngine {
   void leave_stand_in(Step& step, const Path& path, RepairCommand::Kind why) const noexcept;
   void look_at_comm(Step& step) noexcept;
   void look_at_peer(Step& step) noexcept;
+  void look_at_devices(Step& step) noexcept;
   void call_standbys(Step& step) noexcept;
 
   bool is_up(const Path& path) const noexcept;
@@ -249,6 +252,7 @@ class RepairEngine {
   const bool is_sender_;
   const std::size_t path_count_;
   RepairLimits limits_;               // 0 once one was reached
+  std::int64_t devices_gone_ns_ = 0;  // since when all are, and none stands in
   std::int64_t mute_since_ns_ = 0;    // the peer has said nothing, though a path waits for it
   std::int64_t outage_since_ns_ = 0;  // 0: some path works
   std::int64_t outage_logged_ns_ = 0;

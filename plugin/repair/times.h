@@ -158,8 +158,8 @@ inline constexpr std::int64_t kGraceNs = 2 * kNsPerSec;
 // No more than this counts of a peer's silence at once: if this process was stopped, or has had no
 // processor, it may be this end that was silent.
 inline constexpr std::int64_t kLongestSilenceAtOnceNs = 5 * kNsPerSec;
-// A message that has failed on two paths within this time would fail on every path: it is sent again
-// within a second of the first failure, and a later message may have the same number.
+// A message that has failed on two paths within this time would fail on every path: it is sent
+// again within a second of the first failure, and a later message may have the same number.
 inline constexpr std::int64_t kRefusedAgainNs = 10 * kNsPerSec;
 // How far back the cause of a failed request may lie, since with BEELINE_RECOVERY=0 and the default
 // timeouts a device retries for half a minute; an older fault of this end's port has not caused it.

@@ -158,6 +158,7 @@ CommOptions comm_options(const Config& config) {
           .stall_ns = config.stall_timeout_ns != 0 ? config.stall_timeout_ns
                                                    : longest_device_wait_ns(config),
           .give_up_ns = config.give_up_after_ns,
+          .device_ns = config.device_wait_ns,
           .peer_ns = config.peer_timeout_ns,
           .early_done = config.early_done,
           .split_on_qps = config.split_data_on_qps,

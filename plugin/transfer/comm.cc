@@ -38,6 +38,7 @@ Comm::Comm(std::unique_ptr<Connection> connection, std::uint32_t send_depth,
       send_depth_(static_cast<std::uint16_t>(send_depth)),
       rails_(wire::rails_of(connection_.receiver_rails)),
       early_done_(options.early_done),
+      waits_for_devices_(options.device_ns != 0),
       wait_(role_),
       watch_(options.stall_ns) {
   BL_ASSERT(connection_.paths.size() - 1 < wire::kMaxPaths,

@@ -45,6 +45,7 @@ struct CommOptions {
   std::size_t routed_above = 0;  // bytes; data on an adaptively routed path gets a notice above it
   std::int64_t stall_ns = 0;  // how long nothing may move before paths count as failed; 0: for ever
   std::int64_t give_up_ns = 0;  // how long it may be without a path that works; 0: for ever
+  std::int64_t device_ns = 0;   // how long all its devices may be gone; 0: not at all
   std::int64_t peer_ns = 0;   // how long the peer may say nothing about a failed path; 0: the same
   bool early_done = false;    // a receive that NCCL need not wait for is done when it is granted
   bool split_on_qps = false;  // a message uses all queue pairs of a rail, and not one of them
@@ -134,7 +135,7 @@ class Comm : private LinkUser {
   // --- LinkUser ---
   bool serve_if_idle() noexcept final;
   std::shared_ptr<RailBuffers> rail_buffers() final { return buffers(); }
-  bool has_standby() const noexcept final;
+  bool can_lose_devices() const noexcept final { return waits_for_devices_ || has_standby(); }
   void ask_peer() noexcept final;
   Waiting look_at_wait(std::int64_t now_ns) noexcept final;
   std::string name() const final;
@@ -150,6 +151,8 @@ class Comm : private LinkUser {
     return registration_ == nullptr ? nullptr : registration_->gpus;
   }
   const StallWatch& watch() const noexcept { return watch_; }
+  // Whether another device of this host may stand in.
+  bool has_standby() const noexcept;
   // For logs: "sender on h1, device softnic0:1, to peer h2 (pid 4711) softnic1:1".
   std::string name_for_log(std::size_t path = 0) const;
   // The local key of the comm's control memory for this path's device.
@@ -323,6 +326,7 @@ class Comm : private LinkUser {
   std::uint16_t send_depth_;
   wire::Rails rails_;
   bool early_done_;
+  const bool waits_for_devices_;
   // When a call last answered the control thread: the open requests, and whether a path worked.
   std::atomic<bool> had_path_{true};
   std::atomic<std::uint64_t> requests_then_{0};

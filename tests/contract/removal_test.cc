@@ -32,10 +32,16 @@ std::string address_of(size_t rank) {
 
 // Devices do not stand in for each other.
 struct NoStandby {
-  NoStandby() { setenv("BEELINE_STANDBY", "0", 1); }
+  NoStandby() {
+    setenv("BEELINE_STANDBY", "0", 1);
+    setenv("BEELINE_DEVICE_WAIT", "0", 1);
+  }
   NoStandby(const NoStandby&) = delete;
   NoStandby& operator=(const NoStandby&) = delete;
-  ~NoStandby() { unsetenv("BEELINE_STANDBY"); }
+  ~NoStandby() {
+    unsetenv("BEELINE_STANDBY");
+    unsetenv("BEELINE_DEVICE_WAIT");
+  }
 };
 
 size_t warnings(const std::vector<std::string>& parts) {

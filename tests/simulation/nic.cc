@@ -12,7 +12,8 @@ namespace {
 
 constexpr std::uint32_t kPsnMask = 0xffffff;
 constexpr std::int64_t kPlacedBefore = kUs;  // from the data to its completion
-// From the state ERROR to the completions of what was posted, which come behind all that had arrived.
+// From the state ERROR to the completions of what was posted, which come behind all that had
+// arrived.
 constexpr std::int64_t kFlushedAfter = 10 * kUs;
 constexpr std::int64_t kReceiveWait = 640 * kUs;
 constexpr std::size_t kMostUnanswered = 64;  // work requests

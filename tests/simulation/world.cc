@@ -180,6 +180,7 @@ void World::connect(std::uint32_t number) {
   const CommOptions comm = {
       .stall_ns = 12'147'483'648,
       .give_up_ns = options_.give_up_ns,
+      .device_ns = 120 * kSec,
       .peer_ns = kPeerTimeout,
       .standbys = nullptr,
   };
@@ -323,20 +324,6 @@ bool World::may_end() const noexcept {
                fault.for_ns > kPeerTimeout;
       })) {
     return true;
-  }
-  // All devices of a host that the comms may use are away at once.
-  const std::uint32_t count = options_.has_standbys ? options_.nics : options_.rails;
-  for (const Fault& first : faults) {
-    if (first.kind != FaultKind::kRemoved) continue;
-    std::uint32_t away = 0;
-    for (std::uint32_t nic = 0; nic < count; ++nic) {
-      away += std::ranges::any_of(faults, [&](const Fault& fault) {
-        return fault.kind == FaultKind::kRemoved && fault.host == first.host && fault.nic == nic &&
-               fault.at_ns <= first.at_ns + 100 * kMs &&
-               (fault.for_ns == 0 || fault.at_ns + fault.for_ns + 100 * kMs >= first.at_ns);
-      });
-    }
-    if (away == count) return true;
   }
   // Neither end can fence a path.
   std::uint32_t refusing = 0;

@@ -209,7 +209,7 @@ void CommLink::add_device(const Device& device) {
 void CommLink::lose_device(const DeviceContext& device) {
   if (has_ended() || has_said_goodbye()) return;
   const auto is_left = [](const Device* one) { return !one->newest().context->is_gone(); };
-  if (exchanges_reports_ && (std::ranges::any_of(devices_, is_left) || has_standby())) return;
+  if (exchanges_reports_ && (std::ranges::any_of(devices_, is_left) || can_lose_devices())) return;
   cause_ = "the cause is at " + host_name() + ":" + device.ibdev() +
            ": the device was removed from its host, or has failed for good";
   send_end(wire::RejectCode::kFailed, cause_);

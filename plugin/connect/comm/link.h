@@ -55,8 +55,8 @@ class LinkUser {
   // Link::due_ns(), unless there is news.
   virtual bool serve_if_idle() noexcept = 0;
   virtual std::shared_ptr<RailBuffers> rail_buffers() = 0;
-  // Whether other devices may stand in for those of the comm.
-  virtual bool has_standby() const noexcept = 0;
+  // Whether the comm goes on if all its devices are gone: others stand in, or they may come back.
+  virtual bool can_lose_devices() const noexcept = 0;
   // If nothing is under way that the peer would acknowledge: asks its devices for a sign of life.
   virtual void ask_peer() noexcept = 0;
   // Whether the peer has written a message about a path into this end's memory, so that the comm
@@ -197,9 +197,9 @@ class Link {
     const std::lock_guard lock(user_mutex_);
     return user_ == nullptr ? nullptr : user_->rail_buffers();
   }
-  bool has_standby() noexcept {
+  bool can_lose_devices() noexcept {
     const std::lock_guard lock(user_mutex_);
-    return user_ != nullptr && user_->has_standby();
+    return user_ != nullptr && user_->can_lose_devices();
   }
 
  protected:
