@@ -19,15 +19,15 @@ wire::InBandArea* Comm::in_band_area() const noexcept {
 
 bool Comm::has_in_band_news() const noexcept {
   const wire::InBandArea* const area = in_band_area();
-  return area != nullptr && shared::load(area->theirs.write) != shared::load(area->seen);
+  return area != nullptr &&
+         wire::write_of(shared::load(area->theirs[wire::kWriteWord])) != shared::load(area->seen);
 }
 
 std::optional<wire::InBandCell> Comm::read_in_band() noexcept {
   if (!has_in_band_news()) return std::nullopt;
   wire::InBandArea& area = *in_band_area();
   wire::InBandWords words;
-  const auto* const from = reinterpret_cast<const std::uint64_t*>(&area.theirs);
-  for (std::size_t i = 0; i < words.size(); ++i) words[i] = shared::load(from[i]);
+  for (std::size_t i = 0; i < words.size(); ++i) words[i] = shared::load(area.theirs[i]);
   const std::optional<wire::InBandCell> cell = wire::open_cell(words);
   if (!cell) return std::nullopt;  // the rest of it is on its way
   shared::store(area.seen, cell->write);

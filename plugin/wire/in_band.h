@@ -29,7 +29,7 @@ struct alignas(64) InBandCell {
   std::uint32_t size;    // bytes of the piece
   std::array<std::byte, kInBandBytes> data;
 };
-static_assert(sizeof(InBandCell) == 512 && offsetof(InBandCell, write) == 8);
+static_assert(sizeof(InBandCell) == 512 && std::endian::native == std::endian::little);
 
 using InBandWords = std::array<std::uint64_t, sizeof(InBandCell) / sizeof(std::uint64_t)>;
 
@@ -43,6 +43,12 @@ constexpr std::uint64_t sum_of(const InBandWords& words) noexcept {
 
 inline void seal(InBandCell& cell) noexcept { cell.sum = sum_of(std::bit_cast<InBandWords>(cell)); }
 
+// Its `write`.
+constexpr std::size_t kWriteWord = offsetof(InBandCell, write) / sizeof(std::uint64_t);
+constexpr std::uint32_t write_of(std::uint64_t word) noexcept {
+  return static_cast<std::uint32_t>(word);
+}
+
 // The cell, if these words are a whole one.
 inline std::optional<InBandCell> open_cell(const InBandWords& words) noexcept {
   if (words[0] != sum_of(words)) return std::nullopt;
@@ -53,7 +59,7 @@ inline std::optional<InBandCell> open_cell(const InBandWords& words) noexcept {
 
 // What one end keeps of this in its control memory, behind the credit ring or its copy.
 struct InBandArea {
-  InBandCell theirs;               // the other end writes to it
+  alignas(64) InBandWords theirs;  // an InBandCell, to which the other end writes
   InBandCell ours;                 // is written to the other end
   alignas(64) std::uint32_t seen;  // the `write` of `theirs` that was looked at last
 };
