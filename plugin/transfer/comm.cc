@@ -157,6 +157,7 @@ void Comm::ask_peer() noexcept {
   if (!take_if_idle()) return;
   collect();
   (void)probe_paths();
+  if (gate_.is_raised()) (void)events_.on_alarm(*this);  // a path has failed
   give_back();
 }
 
