@@ -208,7 +208,7 @@ void Recover::send_fenced(Comm& comm, std::size_t path, std::uint32_t generation
                           .has_peer_report = has_peer_report,
                           .report = known.ours};
   if (comm.role() == Role::kSend) message.finished = known.finished;
-  send(comm, std::move(message));
+  send(comm, message);
 }
 
 void Recover::check_finished(Comm& comm, std::size_t path) {
