@@ -34,7 +34,7 @@ std::string address_of(size_t rank) {
 struct NoStandby {
   NoStandby() {
     setenv("BEELINE_STANDBY", "0", 1);
-    setenv("BEELINE_DEVICE_WAIT", "0", 1);
+    setenv("BEELINE_DEVICE_WAIT", "0s", 1);
   }
   NoStandby(const NoStandby&) = delete;
   NoStandby& operator=(const NoStandby&) = delete;

@@ -377,7 +377,7 @@ void World::finish() {
   std::vector<std::uint64_t> progress;
   for (const Pair& pair : pairs_) progress.push_back(pair.receiver->progress());
   const std::int64_t patience =
-      (options_.has_standbys ? kRecoveredFromStandIn : kRecovered) + 4 * options_.pace_us * kUs;
+      (options_.has_standbys ? kRecoveredFromStandIn : kRecovered) + 4 * (options_.pace_us * kUs);
   const std::int64_t recovered_by = agenda_.now() + patience;
   while (nics_.violation().empty() && agenda_.now() < recovered_by && !has_recovered(progress)) {
     run_until(agenda_.now() + 20 * kMs);
