@@ -40,7 +40,7 @@ std::string event_text(const DeviceContext& context, const verbs::AsyncEvent& ev
   if (event.qp_num != 0) text += " qp " + std::to_string(event.qp_num);
   if (event.kind == verbs::EventKind::kDeviceFatal) {
     return text + " was removed from this host, or has failed for good (" + event.text +
-           "): connections that have no other device end";
+           "): connections that have no other device wait for it (BEELINE_DEVICE_WAIT)";
   }
   return text + ": " + event.text;
 }
