@@ -45,4 +45,17 @@ TEST_CASE("ending: what a peer had sent before its goodbye has some time to arri
   CHECK(ending.look(Peer::kClosed, false, kLater) == Reason::kNone);
 }
 
+TEST_CASE("ending: only the same message on another path shows a fault of the program") {
+  Ending ending;
+  CHECK_FALSE(ending.follows_message(0, 7, times::kNsPerSec));
+  CHECK_FALSE(ending.follows_message(0, 7, 2 * times::kNsPerSec));   // the same path again
+  CHECK_FALSE(ending.follows_message(1, 8, 3 * times::kNsPerSec));   // another message
+  CHECK_FALSE(ending.follows_message(1, {}, 4 * times::kNsPerSec));  // it is not known which
+  CHECK(ending.follows_message(0, {}, 5 * times::kNsPerSec));
+  CHECK_FALSE(ending.follows_message(0, 9, 6 * times::kNsPerSec));
+  CHECK(ending.follows_message(1, 9, 16 * times::kNsPerSec));
+  CHECK_FALSE(
+      ending.follows_message(0, 9, 26 * times::kNsPerSec + 1));  // a later one with this number
+}
+
 }  // namespace beeline
