@@ -119,7 +119,7 @@ class Link {
   // null. While the control channel is lost, it shows that the peer is there. It must outlive the
   // link.
   void set_progress(const std::uint64_t* counter) noexcept { progress_ = counter; }
-  // What the counter does not count has come of the peer. Any thread.
+  // Something has come from the peer that the counter does not count. Any thread may call it.
   void note_heard() noexcept { heard_.fetch_add(1, std::memory_order_relaxed); }
   std::uint64_t progress() const noexcept {
     const std::uint64_t* const counter = progress_;
