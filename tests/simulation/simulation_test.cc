@@ -308,6 +308,7 @@ TEST_CASE("simulation: one rail completes with a status of a program's fault", "
   INFO(result.ending);
   CHECK(result.violation == "");
   CHECK(result.ended == 0);
+  CHECK(result.longest_gap_ns < 100 * kMs);  // nobody waits for an explanation
 }
 
 TEST_CASE("simulation: the only device of a host is away for a minute", "[simulation]") {
