@@ -200,7 +200,8 @@ class Comm : private LinkUser {
   // --- Messages about paths, in-band: comm_in_band.cc ---
   // Whether the other end has written something. Any thread.
   bool has_in_band_news() const noexcept final;
-  // What it has written. None: nothing new, or it is not complete.
+  // The cell, if the other end has written it since the last call. None: it has not, or only a part
+  // of the cell is there yet.
   std::optional<wire::InBandCell> read_in_band() noexcept;
   // To be filled before write_in_band(). Null: the comm has none, or it is being written.
   wire::InBandCell* own_cell() noexcept;

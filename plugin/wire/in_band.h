@@ -57,7 +57,8 @@ inline std::optional<InBandCell> open_cell(const InBandWords& words) noexcept {
   return cell;
 }
 
-// What one end keeps of this in its control memory, behind the credit ring or its copy.
+// The part of an end's control memory that is for messages. It lies behind the credit ring, or, at
+// a receiver, behind the copy of the ring.
 struct InBandArea {
   alignas(64) InBandWords theirs;  // an InBandCell, to which the other end writes
   InBandCell ours;                 // is written to the other end
