@@ -146,7 +146,7 @@ TEST_CASE("fence: a process may unmap memory that it deregistered under traffic"
     Endpoint end("softnic1");
     connect(end.qp, peer.exchange(address_of(end.qp)));
     peer.meet();
-    const Pages pages(kBig);
+    Pages pages(kBig);
     MrPtr mr(ibv_reg_mr(end.pd.get(), pages.data(), kBig, kAllAccess));
     BL_MUST(mr != nullptr);
     peer.send(0, Region{reinterpret_cast<std::uint64_t>(pages.data()), kBig, mr->lkey, mr->rkey});

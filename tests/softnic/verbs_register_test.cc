@@ -29,7 +29,7 @@ TEST_CASE("register: memory that is not mapped is EFAULT", "[softnic][register]"
   const TestFabric fabric;
   const Nic nic("softnic0");
   const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-  const Pages pages(4 * page);
+  Pages pages(4 * page);
 
   SECTION("the last byte") {
     pages.unmap(3 * page, page);
