@@ -227,7 +227,7 @@ TEST_CASE("fabric_life: a forked child does not keep its dead parent's seat", "[
 }
 
 TEST_CASE("fabric_life: a forked child can join beside its parent", "[softnic][fabric]") {
-  if (!kProcessesWork) return;
+  if (!kForkBesideThreadsWorks) return;
   const TestFabric fabric;
   Resident self("softnic0");
   run_peers(PeerMode::kProcesses, {[](Peer&) {

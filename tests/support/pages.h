@@ -39,8 +39,8 @@ class Pages {
   }
 
  private:
-  // Far below the mappings that exist. Linux places a new one as high as it can, so a hole next to them
-  // would be filled by the next mapping of any thread.
+  // Far below the mappings that exist. Linux places a new one as high as it can, so a hole next to
+  // them would be filled by the next mapping of any thread.
   static void* place() {
     constexpr size_t kDistance = size_t{64} << 30;
     void* const other = mmap(nullptr, 1, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

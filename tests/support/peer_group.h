@@ -30,6 +30,13 @@ inline constexpr bool kProcessesWork = false;
 #else
 inline constexpr bool kProcessesWork = true;
 #endif
+// In a forked child, glibc releases its allocator's locks, but AddressSanitizer of g++ 12 does not
+// release its own. A child that was forked beside a thread that allocates may then wait for ever.
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+inline constexpr bool kForkBesideThreadsWorks = false;
+#else
+inline constexpr bool kForkBesideThreadsWorks = true;
+#endif
 std::vector<PeerMode> peer_modes();
 
 // Given to each body: its number, and a connection to the others. Threads: one.
