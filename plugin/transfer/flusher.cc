@@ -18,6 +18,18 @@ void Flusher::add_rail(std::size_t rail, const Loopback* loopback, std::uint32_t
   rails_[rail].lkey = lkey;
 }
 
+void Flusher::renew_rail(std::size_t rail, const Loopback* loopback, std::uint32_t lkey) noexcept {
+  BL_ASSERT(loopback != nullptr, "the rail has a loopback again");
+  RailState& state = rails_[rail];
+  for (std::uint16_t request = 0; request < kRequests; ++request) {
+    for (; state.reads[request] != 0; --state.reads[request]) put_back(request, rail);
+  }
+  state.posted = 0;
+  add_rail(rail, loopback, lkey);
+  failed_ &= static_cast<std::uint8_t>(~bit_of(rail));
+  post_waiting();
+}
+
 void Flusher::plan(std::uint16_t request, std::span<const Target> targets) noexcept {
   Plan& plan = plans_[request];
   plan.count = 0;
@@ -55,7 +67,21 @@ int Flusher::reads_left(std::uint16_t request) const noexcept {
   return left;
 }
 
+// READs of one request and rail are posted and complete in the order of their targets, so those
+// that failed are the last ones.
+void Flusher::put_back(std::uint16_t request, std::size_t rail) noexcept {
+  Plan& plan = plans_[request];
+  for (std::size_t i = plan.count; i-- > 0;) {
+    if ((plan.started[i] & ~plan.rails[i] & bit_of(rail)) == 0) continue;
+    plan.rails[i] |= bit_of(rail);
+    waiting_ |= std::uint64_t{1} << request;
+    return;
+  }
+  BL_ASSERT(false, "a READ that was posted is one of its request's plan");
+}
+
 std::uint8_t Flusher::start(std::uint16_t request) noexcept {
+  plans_[request].started = plans_[request].rails;
   const auto reads = static_cast<std::uint8_t>(reads_left(request));
   waiting_ |= std::uint64_t{1} << request;
   post_waiting();
@@ -95,15 +121,15 @@ bool Flusher::post_read(std::uint16_t request, std::size_t target, std::size_t r
 bool Flusher::post_read_of(std::size_t rail, std::uint64_t address, std::uint32_t rkey,
                            std::uint64_t id) noexcept {
   RailState& state = rails_[rail];
-  const int rc = state.loopback->post({.opcode = IBV_WR_RDMA_READ,
-                                       .local = place_,
-                                       .lkey = state.lkey,
-                                       .remote = address,
-                                       .rkey = rkey,
-                                       .bytes = 1,
-                                       .id = id});
-  if (rc == 0) ++state.posted;
-  return rc == 0;
+  refusal_ = state.loopback->post({.opcode = IBV_WR_RDMA_READ,
+                                   .local = place_,
+                                   .lkey = state.lkey,
+                                   .remote = address,
+                                   .rkey = rkey,
+                                   .bytes = 1,
+                                   .id = id});
+  if (refusal_ == 0) ++state.posted;
+  return refusal_ == 0;
 }
 
 bool Flusher::read_for_fence(std::size_t rail, std::uint64_t address, std::uint32_t rkey,
@@ -115,16 +141,32 @@ bool Flusher::read_for_fence(std::size_t rail, std::uint64_t address, std::uint3
 void Flusher::on_completion(std::size_t rail, std::uint16_t request, bool success) noexcept {
   --rails_[rail].posted;
   --rails_[rail].reads[request];
-  if (!success) failed_ |= bit_of(rail);
+  if (!success) {
+    failed_ |= bit_of(rail);
+    put_back(request, rail);
+  }
   if (waiting_ != 0) post_waiting();
 }
 
-bool Flusher::is_broken(std::uint8_t rails) const noexcept {
-  if ((failed_ & rails) != 0) return true;
-  for (unsigned rest = rails; rest != 0; rest &= rest - 1) {
-    if (!has_loopback(static_cast<std::size_t>(std::countr_zero(rest)))) return true;
+bool Flusher::waits_for(std::size_t rail) const noexcept {
+  for (std::uint64_t rest = waiting_; rest != 0; rest &= rest - 1) {
+    const Plan& plan = plans_[static_cast<std::size_t>(std::countr_zero(rest))];
+    for (std::uint8_t i = 0; i < plan.count; ++i) {
+      if ((plan.rails[i] & bit_of(rail)) != 0) return true;
+    }
   }
   return false;
+}
+
+bool Flusher::is_broken(std::uint8_t rails) const noexcept {
+  return (failed_ & rails) != 0 || !has_loopbacks(rails);
+}
+
+bool Flusher::has_loopbacks(std::uint8_t rails) const noexcept {
+  for (unsigned rest = rails; rest != 0; rest &= rest - 1) {
+    if (!has_loopback(static_cast<std::size_t>(std::countr_zero(rest)))) return false;
+  }
+  return true;
 }
 
 }  // namespace beeline

@@ -2,9 +2,10 @@
 //
 // Flushes writes to GPU memory by RDMA READs through the NICs that have written it: a READ pushes
 // earlier writes of the same NIC ahead of it. Each rail has a queue pair for that. READs for which
-// it has no room wait here, so that iflush never has to answer "call again".
+// it has no room wait here, so that iflush never has to answer "call again". READs that fail wait
+// here, too, for a new queue pair.
 //
-// Memory: about 5 KiB, and 2 KiB for each rail.
+// Memory: about 6 KiB, and 2 KiB for each rail.
 // Threads: as the comm's data path, but for add_rail().
 #pragma once
 
@@ -32,17 +33,12 @@ class Flusher {
   Flusher(std::size_t rails, void* place);
 
   // By the thread that registers memory, before it passes on memory that is registered with this
-  // rail, and when the rail has a new loopback. Without one, READs of the rail fail. `lkey` is that
-  // of the place.
+  // rail. Without a loopback, READs of the rail wait. `lkey` is that of the place.
   void add_rail(std::size_t rail, const Loopback* loopback, std::uint32_t lkey) noexcept;
+  // The rail has a new loopback, at the same place. READs that were posted on the former one never
+  // complete: they are posted again, with those that wait.
+  void renew_rail(std::size_t rail, const Loopback* loopback, std::uint32_t lkey) noexcept;
   bool has_loopback(std::size_t rail) const noexcept { return rails_[rail].loopback != nullptr; }
-  // Whether READs of the rail are to complete.
-  bool is_in_use(std::size_t rail) const noexcept { return rails_[rail].posted != 0; }
-  // The rail has a new loopback, at the same place.
-  void forget_failure(std::size_t rail) noexcept {
-    BL_ASSERT(has_loopback(rail), "the rail has a loopback again");
-    failed_ &= static_cast<std::uint8_t>(~bit_of(rail));
-  }
 
   // One byte of a registration, which is read by some rails. `rkeys` are by rail.
   struct Target {
@@ -76,18 +72,29 @@ class Flusher {
   // Posts the READs of the plan, or lets them wait. Returns their number.
   std::uint8_t start(std::uint16_t request) noexcept;
 
+  // A READ that has failed waits.
   void on_completion(std::size_t rail, std::uint16_t request, bool success) noexcept;
-  // No READ of one of these rails will succeed any more. READs that were posted still complete;
-  // those that wait stay.
+  // No READ of one of these rails will succeed before the rail is renewed. READs that were posted
+  // still complete; those that wait stay.
   bool is_broken(std::uint8_t rails) const noexcept;
+  bool has_loopbacks(std::uint8_t rails) const noexcept;          // each of them
   std::uint8_t failed_rails() const noexcept { return failed_; }  // of which a READ has failed
-  // Calls `forget(request)` for each READ that waits, of any rail.
+  int refusal() const noexcept { return refusal_; }  // the errno of the last READ not accepted
+  bool waits() const noexcept { return waiting_ != 0; }
+  bool waits_for(std::size_t rail) const noexcept;
+  // Calls `forget(request)` for each READ of these rails that waits.
   template <class F>
-  void drop_waiting(F&& forget) {
-    for (; waiting_ != 0; waiting_ &= waiting_ - 1) {
-      const auto request = static_cast<std::uint16_t>(std::countr_zero(waiting_));
-      for (int left = reads_left(request); left > 0; --left) forget(request);
-      plans_[request].count = 0;
+  void drop_waiting(std::uint8_t rails, F&& forget) {
+    for (std::uint64_t rest = waiting_; rest != 0; rest &= rest - 1) {
+      const auto request = static_cast<std::uint16_t>(std::countr_zero(rest));
+      Plan& plan = plans_[request];
+      for (std::uint8_t i = 0; i < plan.count; ++i) {
+        for (int left = std::popcount(unsigned{plan.rails[i]} & rails); left > 0; --left) {
+          forget(request);
+        }
+        plan.rails[i] &= static_cast<std::uint8_t>(~rails);
+      }
+      if (reads_left(request) == 0) waiting_ &= ~(std::uint64_t{1} << request);
     }
   }
 
@@ -101,15 +108,9 @@ class Flusher {
     for (std::uint16_t request = 0; request < kRequests; ++request) {
       std::uint8_t& posted = rails_[rail].reads[request];
       for (; posted != 0; --posted) forget(request);
-      if ((waiting_ >> request & 1) == 0) continue;
-      Plan& plan = plans_[request];
-      for (std::uint8_t i = 0; i < plan.count; ++i) {
-        if ((plan.rails[i] & bit) == 0) continue;
-        plan.rails[i] &= static_cast<std::uint8_t>(~bit);
-        forget(request);
-      }
     }
     rails_[rail].posted = 0;
+    drop_waiting(bit, forget);
     post_waiting();
   }
   // The rail has another device. `key_at(address)` is the key of memory that will be read by it, or
@@ -156,7 +157,8 @@ class Flusher {
   // The READs of one request. Their remote keys are in keys_.
   struct Plan {
     std::array<std::uint64_t, wire::kMaxReceives> addresses;
-    std::array<std::uint8_t, wire::kMaxReceives> rails;  // that have not been posted
+    std::array<std::uint8_t, wire::kMaxReceives> rails;    // that have not been posted
+    std::array<std::uint8_t, wire::kMaxReceives> started;  // all of them, when it was started
     std::uint8_t count = 0;
   };
 
@@ -166,6 +168,7 @@ class Flusher {
   bool is_same_registration(std::uint16_t request, std::size_t a, std::size_t b) noexcept;
   std::uint8_t merge(std::uint16_t request) noexcept;
   int reads_left(std::uint16_t request) const noexcept;
+  void put_back(std::uint16_t request, std::size_t rail) noexcept;
   void post_waiting() noexcept;
   void post_reads_of(std::uint16_t request) noexcept;
   bool post_read(std::uint16_t request, std::size_t target, std::size_t rail) noexcept;
@@ -175,8 +178,9 @@ class Flusher {
   std::size_t rail_count_;
   void* place_;
   std::array<RailState, wire::kMaxRails> rails_;
-  std::uint8_t failed_ = 0;    // a bit for each rail
-  std::uint8_t left_ = 0;      // the same: their devices are gone
+  std::uint8_t failed_ = 0;  // a bit for each rail
+  std::uint8_t left_ = 0;    // the same: their devices are gone
+  int refusal_ = 0;
   std::uint64_t waiting_ = 0;  // a bit for each request of which a READ waits
   std::uint64_t delayed_ = 0;  // the same
   std::array<Plan, kRequests> plans_;

@@ -5,28 +5,46 @@
 #include <array>
 #include <mutex>
 #include <optional>
+#include <string>
+#include <utility>
 
+#include "common/base/clock.h"
+#include "common/base/log.h"
+#include "plugin/repair/times.h"
 #include "plugin/transfer/gpu_flush.h"
+#include "plugin/transfer/path_failure.h"
 #include "plugin/verbs/text.h"
 
 namespace beeline {
+namespace {
+
+constexpr const char* kDoing = "make received data visible to the GPU";
+
+}  // namespace
 
 GpuFlush::GpuFlush(const Parts& parts, const CommOptions& options) noexcept
     : comm_(parts.comm),
       lines_(parts.lines),
       requests_(parts.requests),
       gid_(options.gid),
-      pkey_(options.pkey) {}
+      pkey_(options.pkey) {
+  settled_ns_.fill(times::kNever);
+}
 
 bool GpuFlush::begin(Request& request, std::span<const FlushTarget> targets, std::uint32_t next,
                      Errc* code) {
   plan(request, targets);
   const std::uint8_t rails = narrow_plan(request, next);
   if (flusher_->is_broken(rails)) {
-    *code = flush_by_host("the NIC cannot read the GPU memory");
-    return false;
+    const bool is_flushed = flush_by_host();
+    if (is_flushed || !flusher_->has_loopbacks(rails)) {
+      *code = is_flushed ? Errc::kOk
+                         : comm_.events().on_fault(comm_, Errc::kSystem, kDoing,
+                                                   "neither the NIC nor the CUDA driver can");
+      return false;
+    }
   }
-  start(request, rails);
+  start(request);
   return true;
 }
 
@@ -53,20 +71,32 @@ std::uint8_t GpuFlush::narrow_plan(const Request& request, std::uint32_t next) n
   });
 }
 
-void GpuFlush::start(Request& request, std::uint8_t rails) {
+void GpuFlush::start(Request& request) {
   const std::uint8_t failed_before = flusher_->failed_rails();
   request.missing = flusher_->start(request.slot);
   leave_lost_rails();
-  if (flusher_->is_broken(rails) || (flusher_->failed_rails() & ~failed_before) != 0) {
-    flush_all_by_host("the NIC did not accept a READ of the GPU memory");
+  if (!flusher_->waits() || waits_only_for_room() || drop_if_host_flushes()) return;
+  comm_.gate().raise_alarm();  // until settle() has nothing left
+  for (Path& path : paths()) {
+    const bool is_refused = (flusher_->failed_rails() & ~failed_before & bit_of(path)) != 0;
+    if (is_refused && path.posts && path.resources->queues.loopback) {
+      (void)comm_.events().on_refused(comm_, path, flusher_->refusal(), "flush GPU memory");
+    }
   }
+}
+
+bool GpuFlush::waits_only_for_room() const noexcept {
+  return std::ranges::none_of(paths(), [&](const Path& path) {
+    return flusher_->is_broken(bit_of(path)) && flusher_->waits_for(path.rail);
+  });
 }
 
 // Starts the READs of receives whose data has arrived, and which wait for nothing else.
 void GpuFlush::start_arrived(std::uint32_t next) {
   flusher_->each_delayed([&](std::uint16_t slot) {
     if (requests_[slot].missing != 1) return false;
-    start(requests_[slot], narrow_plan(requests_[slot], next));
+    narrow_plan(requests_[slot], next);
+    start(requests_[slot]);
     return true;
   });
 }
@@ -120,34 +150,67 @@ void GpuFlush::on_read_back(const Path& path, const ibv_wc& completion) noexcept
 void GpuFlush::on_completion(const Path& path, const ibv_wc& completion) {
   if (flusher_->has_left(path.rail)) return;
   if (work_id::is_fence_read(completion.wr_id)) return on_read_back(path, completion);
-  const std::uint8_t failed_before = flusher_->failed_rails();
-  const bool is_read = completion.status == IBV_WC_SUCCESS;
   const std::uint16_t request = work_id::request_of_read(completion.wr_id);
+  const bool is_read = completion.status == IBV_WC_SUCCESS;
   flusher_->on_completion(path.rail, request, is_read);
-  if (flusher_->failed_rails() != failed_before) {
-    leave_lost_rails();
-    if (flusher_->has_left(path.rail)) {
-      --requests_[request].missing;
-      return;
-    }
-    flush_all_by_host(verbs::wc_status_text(completion.status));
+  if (is_read) {
+    failures_in_a_row_[path.rail] = 0;
+    --requests_[request].missing;
+    return;
   }
-  if (is_read || host_flushes_) --requests_[request].missing;
+  leave_lost_rails();
+  if (flusher_->has_left(path.rail) || drop_if_host_flushes()) return;
+  comm_.gate().raise_alarm();  // until settle() has nothing left
+  if (!path.posts) return;     // it gets a new loopback with its new queue pair
+  if (!is_path_failure(completion.status) || ++failures_in_a_row_[path.rail] == kMostFailures) {
+    const std::string why = "a READ of it by " + path.resources->device->ibdev +
+                            " failed: " + verbs::wc_status_text(completion.status);
+    (void)comm_.events().on_fault(comm_, Errc::kSystem, kDoing, why);
+    return;
+  }
+  comm_.events().on_failed_request(comm_, path, completion, "flush");
 }
 
 // The driver's flush covers all data that has arrived, so no READ is waited for any more.
-void GpuFlush::flush_all_by_host(const char* why) {
-  host_flushes_ = flush_by_host(why) == Errc::kOk;
-  if (!host_flushes_) return;
-  flusher_->drop_waiting([&](std::uint16_t request) { --requests_[request].missing; });
+bool GpuFlush::drop_if_host_flushes() {
+  if (!flush_by_host()) return false;
+  flusher_->drop_waiting(UINT8_MAX, [&](std::uint16_t request) { --requests_[request].missing; });
+  return true;
 }
 
-Errc GpuFlush::flush_by_host(const char* why) {
+bool GpuFlush::flush_by_host() {
   const std::uint64_t owners = flushed_gpus_.load(std::memory_order_acquire);
   const gdr::GpuDirect* const gpus = comm_.gpus();
-  if (gpus != nullptr && gpus->flush_by_host(owners)) return Errc::kOk;
-  return comm_.events().on_fault(comm_, Errc::kSystem, "make received data visible to the GPU",
-                                 why);
+  if (gpus == nullptr || !gpus->flush_by_host(owners)) return false;
+  if (!std::exchange(says_by_host_, true)) {
+    BL_INFO(kLogNet, "%s: the CUDA driver flushes GPU memory until the NIC can again",
+            comm_.name_for_log(0).c_str());
+  }
+  return true;
+}
+
+bool GpuFlush::settle() {
+  if (flusher_ == nullptr || !flusher_->waits()) return false;
+  bool waits = false;
+  for (const Path& path : paths()) {
+    if (!flusher_->is_broken(bit_of(path)) || !flusher_->waits_for(path.rail)) continue;
+    std::int64_t& settled_ns = settled_ns_[path.rail];
+    if (may_still_write(path.rail)) {
+      settled_ns = times::kNever;
+    } else if (const std::int64_t now = now_ns(); settled_ns == times::kNever) {
+      settled_ns = now + times::kLongestPostedNs;
+    } else if (now >= settled_ns) {
+      flusher_->drop_waiting(bit_of(path), [&](std::uint16_t slot) { --requests_[slot].missing; });
+      continue;
+    }
+    waits = true;
+  }
+  return waits;
+}
+
+bool GpuFlush::may_still_write(std::size_t rail) const noexcept {
+  return std::ranges::any_of(paths(),
+                             [&](const Path& path) { return path.rail == rail && path.counts; });
 }
 
 }  // namespace beeline

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The receiver's flushes of GPU memory: data that a NIC has written to a GPU may still be on its
-// way there when its completion is polled. The NICs that have written it read it back (flusher.h),
-// or else the CUDA driver flushes.
+// way there when its completion is polled. The NICs that have written it read it back (flusher.h).
+// If one cannot, the CUDA driver flushes. If the driver cannot either, the READ is done again when
+// the NIC has a new queue pair, or is not needed any more: once the NIC has been out of use for
+// some time, all that it has written is there.
 //
 // Threads: as the comm's data path, but for prepare().
 #pragma once
@@ -58,6 +60,8 @@ class GpuFlush {
     Request* requests;  // by slot
   };
   static constexpr std::size_t kPlaceBytes = sizeof(std::uint64_t) * 2;
+  // A port whose READs fail so often in a row, each time on a path that works, cannot flush.
+  static constexpr std::uint8_t kMostFailures = 8;
 
   GpuFlush(const Parts& parts, const CommOptions& options) noexcept;
 
@@ -76,6 +80,8 @@ class GpuFlush {
   void begin_later(Request& receive, std::span<const FlushTarget> targets) noexcept;
   void start_arrived(std::uint32_t next);
   void on_completion(const Path& path, const ibv_wc& completion);
+  // Called again and again while the comm is alarmed. Whether READs wait for a NIC.
+  bool settle();
 
   // --- Repair ---
 
@@ -94,11 +100,13 @@ class GpuFlush {
   std::span<Path> paths() const noexcept { return comm_.paths(); }
   void plan(const Request& request, std::span<const FlushTarget> targets) noexcept;
   std::uint8_t narrow_plan(const Request& request, std::uint32_t next) noexcept;
-  void start(Request& request, std::uint8_t rails);
+  void start(Request& request);
+  bool waits_only_for_room() const noexcept;
+  bool may_still_write(std::size_t rail) const noexcept;
   void leave_rail(std::size_t rail);
   void leave_lost_rails();
-  void flush_all_by_host(const char* why);
-  Errc flush_by_host(const char* why);
+  bool drop_if_host_flushes();
+  bool flush_by_host();
   void on_read_back(const Path& path, const ibv_wc& completion) noexcept;
 
   bool is_by_host(const Path& path) const noexcept {
@@ -116,12 +124,14 @@ class GpuFlush {
   Request* const requests_;
   const GidPolicy gid_;
   const PkeyChoice pkey_;
-  std::mutex preparing_;                        // serializes prepare()
-  std::uint8_t rails_flushed_by_host_ = 0;      // logged; a bit for each
-  std::uint8_t unflushed_rails_ = 0;            // the same
-  bool host_flushes_ = false;                   // the driver flushes, because the NIC cannot
-  std::atomic<std::uint64_t> flushed_gpus_{0};  // FlushNeed::owner of all prepared memory
-  std::unique_ptr<Flusher> flusher_;            // made by prepare()
+  std::mutex preparing_;                                           // serializes prepare()
+  std::uint8_t rails_flushed_by_host_ = 0;                         // logged; a bit for each
+  std::uint8_t unflushed_rails_ = 0;                               // the same
+  bool says_by_host_ = false;                                      // logged that the driver flushes
+  std::array<std::uint8_t, wire::kMaxRails> failures_in_a_row_{};  // of READs, by rail
+  std::array<std::int64_t, wire::kMaxRails> settled_ns_;  // when the rail's writes are there
+  std::atomic<std::uint64_t> flushed_gpus_{0};            // FlushNeed::owner of all prepared memory
+  std::unique_ptr<Flusher> flusher_;                      // made by prepare()
 };
 
 }  // namespace beeline

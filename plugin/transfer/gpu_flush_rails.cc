@@ -101,7 +101,7 @@ bool GpuFlush::can_swap(const Path& path, const PathResources& made) const noexc
   for (const Path& other : paths()) {
     if (other.rail != path.rail || !other.resources->queues.loopback) continue;
     if (&other != &path) return other.resources->device == made.device;
-    return made.queues.loopback && !flusher_->is_in_use(path.rail);
+    return made.queues.loopback.has_value();
   }
   return true;
 }
@@ -137,8 +137,11 @@ bool GpuFlush::swap(Path& path, PathResources& made, bool moves_rail) {
   PathResources& resources = *path.resources;
   std::swap(resources, made);
   if (resources.queues.loopback) {
-    flusher_->add_rail(path.rail, &*resources.queues.loopback, comm_.control_key(resources));
-    flusher_->forget_failure(path.rail);
+    flusher_->renew_rail(path.rail, &*resources.queues.loopback, comm_.control_key(resources));
+    if (std::exchange(says_by_host_, false)) {
+      BL_INFO(kLogNet, "%s: the NIC flushes GPU memory again",
+              comm_.name_for_log(path.index).c_str());
+    }
   }
   return true;
 }

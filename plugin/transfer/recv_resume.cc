@@ -93,7 +93,7 @@ void RecvComm::resume(const Path& path, const wire::SenderReport& report) {
 bool RecvComm::regrant_rest() {
   grant_lost_lines();
   table_.forget_missing_that_came();
-  return table_.has_lost() || table_.has_missing();
+  return flush_.settle() || table_.has_lost() || table_.has_missing();
 }
 
 // Then it has taken a receive of which nothing is known any more.

@@ -312,6 +312,7 @@ void Nic::acknowledge(NicQp& qp, std::uint32_t psn) {
 void Nic::arrive(NicQp& qp, const Packet& packet) {
   const bool is_ready = qp.state == IBV_QPS_RTR || qp.state == IBV_QPS_RTS || qp.is_falsely_fenced;
   if (!is_ready || is_removed_) return;
+  if (packet.opcode == IBV_WR_RDMA_READ && hazards_.answers_no_reads) return;
   const std::int32_t ahead = distance(qp.expected_psn, packet.psn);
   if (ahead < 0) {  // it has come before
     if (packet.opcode == IBV_WR_RDMA_READ) return answer_read(qp, packet);

@@ -32,6 +32,7 @@ struct Hazards {
   bool swallows_receives = false;              // flushed receives have no completion
   bool refuses_posts = false;                  // posts fail with EIO
   bool refuses_queues = false;                 // no queue pair can be made
+  bool answers_no_reads = false;               // of memory behind it
   bool discards = false;                       // acknowledges what arrives and places nothing
   bool loses_completions = false;              // receives that arrive complete nothing
   ibv_wc_status next_status = IBV_WC_SUCCESS;  // of the next send that completes

@@ -14,14 +14,15 @@ namespace beeline::simulation {
 namespace {
 
 constexpr std::array<std::string_view, kFaultKinds> kNames = {
-    "down",     "down-silently", "false-event", "one-way",  "both-ways",        "loss",
-    "delay",    "doubled",       "removed",     "address",  "status",           "no-error-state",
-    "no-posts", "no-queues",     "no-flushes",  "ctl-cut",  "ctl-mute",         "stopped",
-    "no-calls", "slow-control",  "killed",      "discards", "lost-completions", "false-fence"};
+    "down",         "down-silently",  "false-event", "one-way",          "both-ways",
+    "loss",         "delay",          "doubled",     "removed",          "address",
+    "status",       "no-error-state", "no-posts",    "no-queues",        "no-flushes",
+    "no-reads",     "ctl-cut",        "ctl-mute",    "stopped",          "no-calls",
+    "slow-control", "killed",         "discards",    "lost-completions", "false-fence"};
 
 // Kinds after which a comm may rightly end are not drawn: they have runs of their own.
 constexpr std::array<std::uint32_t, kFaultKinds> kUsualWeights = {
-    20, 8, 4, 8, 8, 8, 6, 3, 6, 3, 5, 3, 3, 3, 3, 4, 4, 4, 5, 3, 0, 0, 0, 0};
+    20, 8, 4, 8, 8, 8, 6, 3, 6, 3, 5, 3, 3, 3, 3, 0, 4, 4, 4, 5, 3, 0, 0, 0, 0};
 
 double ms(std::int64_t ns) { return static_cast<double>(ns) / kMs; }
 

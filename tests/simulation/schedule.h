@@ -29,6 +29,7 @@ enum class FaultKind : std::uint8_t {
   kNoPosts,       // the device refuses work requests
   kNoQueues,      // the device makes no queue pairs
   kNoFlushes,     // the device swallows receives that are flushed
+  kNoReads,       // the device answers no READs
   kControlCut,    // the control channel of host with other
   kControlMute,   // what host says to other waits
   kStopped,       // the process
@@ -40,7 +41,7 @@ enum class FaultKind : std::uint8_t {
   kLostCompletions,  // what arrives has no completion
   kFalseFence,       // the device says that a queue pair is in ERROR, and goes on placing
 };
-inline constexpr std::size_t kFaultKinds = 24;
+inline constexpr std::size_t kFaultKinds = 25;
 
 // Those that no fault of a path causes: the device has no access to the memory, or the other one
 // refuses. A comm goes on if another path works and the next attempt of the message does not fail.

@@ -330,19 +330,25 @@ TEST_CASE("simulation: the only device of a host does not come back", "[simulati
   CHECK(result.last_end_ns < 122 * kSec);
 }
 
-// --- Faults that end a job today, or leave it waiting, although another way is open. These are
-// expected failures: a test turns red when its fault is survived, and then says the opposite ---
-
-TEST_CASE("simulation: expected failure: a port fails below GPU memory that needs flushes",
-          "[simulation][expected]") {
+TEST_CASE("simulation: a port that fails below GPU memory that needs flushes ends nothing",
+          "[simulation]") {
   const RunResult result = run_text(with(calm("at 500 for 1000 down h1/n0 h0/n0 0\n"
                                               "at 2500 for 1000 down h1/n0 h0/n0 0\n"
                                               "at 4500 for 1000 down h1/n0 h0/n0 0\n"
                                               "at 6500 for 1000 down h1/n0 h0/n0 0\n"),
                                          "faults_ms=4000", "faults_ms=9000")
                                         .replace(calm().find("gpu=0"), 5, "gpu=1"));
+  CHECK(result.ended == 0);
+}
+
+TEST_CASE("simulation: a NIC that cannot READ the GPU memory that it has written ends the comm",
+          "[simulation]") {
+  const RunResult result = run_text(
+      with(calm("at 500 for 60000 no-reads h1/n0 h0/n0 0\n"), "faults_ms=4000", "faults_ms=60000")
+          .replace(calm().find("gpu=0"), 5, "gpu=1"));
   CHECK(result.ended != 0);
-  CHECK(result.ending.find("cannot make received data visible to the GPU") == 0);
+  CHECK(result.ending.find("a READ of it by nic0 failed: no answer after all retries") !=
+        std::string::npos);
 }
 
 }  // namespace beeline::simulation

@@ -304,13 +304,12 @@ void World::run_until(std::int64_t until_ns) {
 // Whether a comm may rightly end in this run.
 bool World::may_end() const noexcept {
   if (options_.give_up_ns != 0) return true;
-  // Flushes are READs over the NIC, and one that fails ends the comm if the driver cannot flush.
-  if (options_.is_gpu) return true;
   const auto is = [](FaultKind kind) {
     return [kind](const Fault& fault) { return fault.kind == kind; };
   };
   const auto& faults = options_.faults;
   if (std::ranges::any_of(faults, is(FaultKind::kKilled))) return true;
+  if (options_.is_gpu && std::ranges::any_of(faults, is(FaultKind::kNoReads))) return true;
   // Where no other path works at that moment, or the message fails again.
   const bool has_program_fault = std::ranges::any_of(faults, [](const Fault& fault) {
     return fault.kind == FaultKind::kStatus &&

@@ -43,6 +43,7 @@ void World::begin(const Fault& fault) {
     case FaultKind::kNoPosts: nic.hazards().refuses_posts = true; return;
     case FaultKind::kNoQueues: nic.hazards().refuses_queues = true; return;
     case FaultKind::kNoFlushes: nic.hazards().swallows_receives = true; return;
+    case FaultKind::kNoReads: nic.hazards().answers_no_reads = true; return;
     case FaultKind::kControlCut: return channel_between(process, other).cut();
     case FaultKind::kControlMute: return channel_between(process, other).set_mute(process, true);
     case FaultKind::kStopped: return process.stop_until(agenda_.now() + fault.for_ns);
@@ -82,6 +83,7 @@ void World::end(const Fault& fault) {
     case FaultKind::kNoPosts: nic.hazards().refuses_posts = false; return;
     case FaultKind::kNoQueues: nic.hazards().refuses_queues = false; return;
     case FaultKind::kNoFlushes: nic.hazards().swallows_receives = false; return;
+    case FaultKind::kNoReads: nic.hazards().answers_no_reads = false; return;
     case FaultKind::kDiscards: nic.hazards().discards = false; return;
     case FaultKind::kFalseFence: nic.hazards().fences_falsely = false; return;
     case FaultKind::kLostCompletions: nic.hazards().loses_completions = false; return;
