@@ -15,7 +15,8 @@ namespace beeline {
 
 // A base class, to be made before the comm and destroyed after it.
 struct RecoverHolder {
-  explicit RecoverHolder(const RepairLimits& limits) noexcept : events(limits) {}
+  RecoverHolder(const RepairLimits& limits, std::int64_t ask_after_ns) noexcept
+      : events(limits, ask_after_ns) {}
   Recover events;
 };
 
@@ -27,7 +28,8 @@ class Guarded final : private RecoverHolder, public End {
           StatsSlot stats) noexcept
       : RecoverHolder({.give_up_ns = options.give_up_ns,
                        .device_ns = options.device_ns,
-                       .peer_ns = options.peer_ns}),
+                       .peer_ns = options.peer_ns},
+                      options.ask_after_ns),
         End(std::move(connection), options, std::move(stats), events) {
     End::begin_service();
   }

@@ -48,6 +48,7 @@ PathEvent event_of(const wire::PathNote& message) noexcept {
     case wire::PathNews::kWell: event.kind = PathEvent::Kind::kWell; break;
     case wire::PathNews::kReady: event.kind = PathEvent::Kind::kReady; break;
     case wire::PathNews::kCannotFence: event.kind = PathEvent::Kind::kPeerCannotFence; break;
+    case wire::PathNews::kWaits: break;  // no event of a path
   }
   return event;
 }
@@ -111,6 +112,7 @@ void Recover::on_waiting(Comm& comm, std::int64_t now_ns) {
   if (silence_ == nullptr) silence_ = std::make_unique<SilenceWatch>();
   if (!silence_->is_due(now_ns)) return;
   if (comm.has_in_band_news()) advance(comm);
+  ask_for_line(comm, now_ns);
   std::array<PathSigns, wire::kMaxPaths> signs;
   for (Path& path : comm.paths()) {
     if (path.silence == nullptr) path.silence = std::make_unique<PathSilence>();
@@ -131,6 +133,7 @@ void Recover::on_waiting(Comm& comm, std::int64_t now_ns) {
 
 Status Recover::on_quiet(Comm& comm, StallWatch::Verdict verdict) {
   if (!comm.has_usable_path()) return {};  // nothing can move until a path is made anew
+  ask_for_line(comm, now_ns());
   if (verdict != StallWatch::Verdict::kStalled || !comm.link().exchanges_reports()) {
     return end_if_stalled(comm, verdict);
   }
@@ -143,6 +146,31 @@ Status Recover::on_quiet(Comm& comm, StallWatch::Verdict verdict) {
         "nothing has completed within BEELINE_STALL_TIMEOUT, and its device reports no error");
   }
   return {};
+}
+
+// --- A line, or its message, was lost by a device that has acknowledged it ---
+
+// Nothing fails then, and nothing moves. The wait is usually the application's.
+void Recover::ask_for_line(Comm& comm, std::int64_t now) {
+  const auto awaited = comm.awaited_line();
+  if (std::exchange(awaited_, awaited) != awaited) awaited_since_ns_ = now;
+  if (!awaited || ask_after_ns_ == 0 || now - awaited_since_ns_ < ask_after_ns_) return;
+  if (!comm.link().exchanges_reports() || comm.link().has_ended()) return;
+  awaited_since_ns_ = now;
+  const RepairEngine& engine = state(comm).engine;
+  send(comm, wire::PathNote{.path = awaited->path,
+                            .generation = engine.status(awaited->path).generation,
+                            .news = wire::PathNews::kWaits,
+                            .position = awaited->position});
+}
+
+// The fence of the path shows to both ends what has to be granted again. If a message was lost,
+// which cannot be sent again, it ends the comm.
+void Recover::look_for_line(Comm& comm, const wire::PathNote& note) {
+  const char* const lost = comm.how_lost(note.position);
+  if (lost == nullptr || !comm.is_up(note.path) || !can_recover(comm, note.path)) return;
+  if (state_->engine.status(note.path).generation != note.generation) return;
+  fail_path(comm, note.path, lost);
 }
 
 // --- The engine ---
@@ -251,6 +279,10 @@ void Recover::take_message(Comm& comm, const PathMessage& message) {
   }
   const std::uint32_t serial = std::visit([](const auto& any) { return any.serial; }, message);
   if (!state(comm).seen.add(serial)) return;  // it has come by the other way as well
+  if (const auto* const note = std::get_if<wire::PathNote>(&message);
+      note != nullptr && note->news == wire::PathNews::kWaits) {
+    return look_for_line(comm, *note);
+  }
   RepairEvent event =
       of_path(path, std::visit([](const auto& any) { return event_of(any); }, message));
   const bool says_failed = event.of_path.kind == PathEvent::Kind::kPeerFenced ||

@@ -34,7 +34,9 @@ inline constexpr const char* kGoneText =
 // One for each comm. Of a comm with one path, it allocates nothing until that fails.
 class Recover final : public PathEvents {
  public:
-  explicit Recover(const RepairLimits& limits = {}) noexcept : limits_(limits) {}
+  // A receiver that has waited for `ask_after_ns` asks whether its line was lost; 0: never.
+  explicit Recover(const RepairLimits& limits = {}, std::int64_t ask_after_ns = 0) noexcept
+      : limits_(limits), ask_after_ns_(ask_after_ns) {}
 
   void on_failed_request(Comm& comm, const Path& path, const ibv_wc& failed,
                          const char* doing) override;
@@ -75,6 +77,9 @@ class Recover final : public PathEvents {
   void take(Comm& comm, const RepairEvent& event, const PathMessage* message = nullptr);
   void take_mail(Comm& comm, PathMail mail);
   void take_message(Comm& comm, const PathMessage& message);
+  // A receiver that waits for long asks the sender, who finds out what was lost.
+  void ask_for_line(Comm& comm, std::int64_t now_ns);
+  void look_for_line(Comm& comm, const wire::PathNote& note);
   void take_in_band(Comm& comm);
   void write_in_band(Comm& comm);
   // Tells the peer, over the control channel and in-band.
@@ -138,6 +143,9 @@ class Recover final : public PathEvents {
   Status end_;  // not ok: the comm has ended
   bool refusal_logged_ = false;
   const RepairLimits limits_;
+  const std::int64_t ask_after_ns_;
+  std::optional<AwaitedLine> awaited_;  // as of the last look
+  std::int64_t awaited_since_ns_ = 0;         // or since this end has asked
   std::unique_ptr<State> state_;
   std::unique_ptr<SilenceWatch> silence_;  // made when a comm with several paths first waits
 };

@@ -160,6 +160,7 @@ CommOptions comm_options(const Config& config) {
           .give_up_ns = config.give_up_after_ns,
           .device_ns = config.device_wait_ns,
           .peer_ns = config.peer_timeout_ns,
+          .ask_after_ns = config.stall_warn_ns,
           .early_done = config.early_done,
           .split_on_qps = config.split_data_on_qps,
           .gid = roce_gid_policy(config),

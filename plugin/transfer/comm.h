@@ -46,7 +46,9 @@ struct CommOptions {
   std::int64_t stall_ns = 0;  // how long nothing may move before paths count as failed; 0: for ever
   std::int64_t give_up_ns = 0;  // how long it may be without a path that works; 0: for ever
   std::int64_t device_ns = 0;   // how long all its devices may be gone; 0: not at all
-  std::int64_t peer_ns = 0;   // how long the peer may say nothing about a failed path; 0: the same
+  std::int64_t peer_ns = 0;  // how long the peer may say nothing about a failed path; 0: the same
+  // After how long a receiver asks whether a device has lost its line; 0: never.
+  std::int64_t ask_after_ns = 0;
   bool early_done = false;    // a receive that NCCL need not wait for is done when it is granted
   bool split_on_qps = false;  // a message uses all queue pairs of a rail, and not one of them
   const RegistrationMeans* registration = nullptr;  // for comms that register buffers
@@ -171,6 +173,10 @@ class Comm : private LinkUser {
   virtual Status probe_paths() = 0;
   // The line of the message whose work request has this wr_id. None: it belongs to no one message.
   virtual std::optional<std::uint32_t> line_of(std::uint64_t /*wr_id*/) noexcept { return {}; }
+  // Receiver: the first one.
+  virtual std::optional<AwaitedLine> awaited_line() noexcept { return {}; }
+  // Sender: how a device has lost that line, or its message. Null: it has not.
+  virtual const char* how_lost(std::uint32_t /*position*/) noexcept { return nullptr; }
   PathSigns signs_of(const Path& path) const noexcept;  // with several paths
   // Whether a completion of this path is to come.
   virtual bool owes_answer(const Path& path) const noexcept = 0;

@@ -17,6 +17,14 @@ namespace beeline {
 
 class Comm;
 
+// A line whose message has not arrived, and the path by which it was granted.
+struct AwaitedLine {
+  std::uint32_t position = 0;
+  std::uint8_t path = 0;
+
+  bool operator==(const AwaitedLine&) const = default;
+};
+
 // One object for each comm. Threads: that of the comm's data path, or the one that closes the comm.
 // Whoever wants to be asked again raises the alarm of the comm's gate.
 class PathEvents {

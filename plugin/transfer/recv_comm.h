@@ -78,6 +78,7 @@ class RecvComm : public Comm {
   bool finish_below(std::uint32_t settled) override;
   bool waits_below(std::uint32_t settled) const noexcept override;
   Status probe_paths() override;
+  std::optional<AwaitedLine> awaited_line() noexcept override;
 
   // --- After a path was fenced: recv_resume.cc ---
   // None: the peer has broken the protocol.

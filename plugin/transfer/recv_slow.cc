@@ -62,6 +62,12 @@ Status RecvComm::probe_paths() {
   return {};
 }
 
+std::optional<AwaitedLine> RecvComm::awaited_line() noexcept {
+  const std::uint32_t position = table_.settled(next_);
+  if (position == next_) return {};
+  return AwaitedLine{.position = position, .path = table_.owner(position % wire::kMaxLines).path};
+}
+
 void RecvComm::absorb(Path& path, const ibv_wc* completions, int found) {
   if (found < 0) return events_.on_unreadable_queue(*this, path);
   if (has_several_paths()) return absorb_on(path, completions, found);

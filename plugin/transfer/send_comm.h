@@ -69,6 +69,7 @@ class SendComm : public Comm {
   bool waits_below(std::uint32_t settled) const noexcept override;
   Status probe_paths() override;
   std::optional<std::uint32_t> line_of(std::uint64_t wr_id) noexcept override;
+  const char* how_lost(std::uint32_t position) noexcept override;
 
   // --- After a path was fenced: send_resume.cc ---
   wire::SenderReport take_report() const noexcept;

@@ -76,6 +76,15 @@ wire::LineSet SendComm::finished_before(std::uint32_t next) noexcept {
   return finished;
 }
 
+const char* SendComm::how_lost(std::uint32_t position) noexcept {
+  if (finished_before(position + 1).has(position)) {
+    return "the other end's device has acknowledged a message that the receiver lacks";
+  }
+  const bool is_taken = wire::is_before(position, credits_.next());
+  if (is_taken || credits_.has_come(position)) return nullptr;
+  return "its device has acknowledged a credit and not written it to memory";
+}
+
 // Chunks that the path has lost wait again.
 void SendComm::take_back_chunks(const Path& path, Request& request,
                                 const wire::ReceiverReport& report) noexcept {

@@ -122,6 +122,8 @@ enum class PathNews : std::uint8_t {
   kWell,         // receiver: its port is well again
   kReady,        // sender: the path is in use, and lines may be granted by it
   kCannotFence,  // either: its device cannot stop what comes for the path; the peer has to
+  kWaits,  // receiver: it has waited for long for the message of the line at `position`, which
+           // it has granted by the path
 };
 
 struct PathNote {
@@ -131,12 +133,15 @@ struct PathNote {
   std::uint8_t path = 0;
   std::uint32_t generation = 0;
   PathNews news = PathNews::kNotNow;
+  std::uint32_t position = 0;  // only with kWaits
 
   static void fields(auto& io, auto& note) {
     io(note.comm, note.serial);
     io.within(note.path, 0, kMaxPaths - 1);
     io(note.generation);
-    io.choice(note.news, PathNews::kCannotFence);
+    io.choice(note.news, PathNews::kWaits);
+    io(note.position);
+    io.require(note.news == PathNews::kWaits || note.position == 0);
   }
   bool operator==(const PathNote&) const = default;
 };

@@ -166,7 +166,7 @@ void hold_message(const AnswerPath& message) {
 }
 void hold_message(const PathNote& message) {
   hold(message.path < kMaxPaths, "the number of a path");
-  hold(message.news <= PathNews::kCannotFence, "known news");
+  hold(message.news <= PathNews::kWaits, "known news");
 }
 
 void hold_error(const Error& error) {

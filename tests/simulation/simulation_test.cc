@@ -330,6 +330,33 @@ TEST_CASE("simulation: the only device of a host does not come back", "[simulati
   CHECK(result.last_end_ns < 122 * kSec);
 }
 
+TEST_CASE("simulation: a credit that a device has acknowledged and lost is granted again",
+          "[simulation]") {
+  std::string text = with(calm("at 500 for 3 discards h0/n0 h1/n0 0\n"
+                               "at 500 for 3 discards h0/n1 h1/n1 0\n"),
+                          "faults_ms=4000", "faults_ms=40000");
+  text = with(text, "comms=2", "comms=1");
+  const bool has_one_path = GENERATE(false, true);
+  if (has_one_path) text = with(text, "nics=2 rails=2", "nics=2 rails=1");
+  const RunResult result = run_text(text);
+  CHECK(result.violation.empty());
+  CHECK(result.ended == 0);
+  CHECK(result.longest_gap_ns > 29 * kSec);
+  CHECK(result.longest_gap_ns < 35 * kSec);
+}
+
+TEST_CASE("simulation: a message whose completion a device has lost ends the comm",
+          "[simulation]") {
+  const RunResult result = run_text(with(with(calm("at 500 for 3 lost-completions h1/n0 h0/n0 0\n"
+                                                   "at 500 for 3 lost-completions h1/n1 h0/n1 0\n"),
+                                              "faults_ms=4000", "faults_ms=40000"),
+                                         "comms=2", "comms=1"));
+  CHECK(result.ended != 0);
+  CHECK(result.ending.find("its device has acknowledged data that it has lost") !=
+        std::string::npos);
+  CHECK(result.last_end_ns < 35 * kSec);
+}
+
 TEST_CASE("simulation: a port that fails below GPU memory that needs flushes ends nothing",
           "[simulation]") {
   const RunResult result = run_text(with(calm("at 500 for 1000 down h1/n0 h0/n0 0\n"

@@ -182,6 +182,7 @@ void World::connect(std::uint32_t number) {
       .give_up_ns = options_.give_up_ns,
       .device_ns = 120 * kSec,
       .peer_ns = kPeerTimeout,
+      .ask_after_ns = 30 * kSec,
       .standbys = nullptr,
   };
   CommOptions sender_options = comm;

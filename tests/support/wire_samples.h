@@ -240,7 +240,8 @@ inline wire::PathNote sample<wire::PathNote>() {
           .serial = 9,
           .path = 7,
           .generation = 0xffff'ffff,
-          .news = wire::PathNews::kReady};
+          .news = wire::PathNews::kWaits,
+          .position = 0x1'0002};
 }
 template <>
 inline wire::Resume sample<wire::Resume>() {

@@ -175,7 +175,8 @@ TEST_CASE("wire message: a path that cannot be made anew is an error", "[unit][w
   check_refused<AnswerPath>("a line twice",
                             [](AnswerPath& m) { m.line_keys->keys[0].position = 0xffff'ffff; });
   check_refused<PathNote>("path", [](PathNote& m) { m.path = kMaxPaths; });
-  check_refused<PathNote>("news", [](PathNote& m) { m.news = beyond(PathNews::kCannotFence); });
+  check_refused<PathNote>("news", [](PathNote& m) { m.news = beyond(PathNews::kWaits); });
+  check_refused<PathNote>("position", [](PathNote& m) { m.news = PathNews::kReady; });
 }
 
 TEST_CASE("wire message: what a sender has reported is decoded", "[unit][wire]") {
