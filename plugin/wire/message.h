@@ -117,7 +117,8 @@ struct Window {
 };
 
 // CONNECT, ACCEPT and READY list the paths that the sender of the message has, at least one, and
-// those that it could not make. In a message that was decoded, no number is there twice.
+// those that it could not make. A CONNECT may have no path: then its sender has given up, and says
+// why. In a message that was decoded, no number is there twice.
 struct Connect {
   static constexpr MessageType kType = MessageType::kConnect;
   std::uint32_t listener = 0;
@@ -130,7 +131,7 @@ struct Connect {
 
   static void fields(auto& io, auto& connect) {
     io(connect.listener, connect.token, connect.comm, connect.counts, connect.window);
-    path_lists(io, connect);
+    path_lists(io, connect, true);
   }
   bool operator==(const Connect&) const = default;
 };

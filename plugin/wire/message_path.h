@@ -190,13 +190,14 @@ bool add_numbers(const auto& paths, std::bitset<kMaxPaths>& seen) noexcept {
   });
 }
 
-// The two lists of CONNECT, ACCEPT and READY: at least one path, and no number twice.
-void path_lists(auto& io, auto& message) {
+// The two lists of CONNECT, ACCEPT and READY: no number twice, and at least one path. A CONNECT
+// that only lists what is missing says that its sender can make no path.
+void path_lists(auto& io, auto& message, bool may_lack_all = false) {
   io.list(message.paths, kMaxPaths);
   io.list(message.missing, kMaxPaths);
   std::bitset<kMaxPaths> seen;
-  io.require(!message.paths.empty() && add_numbers(message.paths, seen) &&
-             add_numbers(message.missing, seen));
+  const bool has_enough = !message.paths.empty() || (may_lack_all && !message.missing.empty());
+  io.require(has_enough && add_numbers(message.paths, seen) && add_numbers(message.missing, seen));
 }
 
 }  // namespace beeline::wire

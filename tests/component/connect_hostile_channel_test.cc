@@ -198,7 +198,7 @@ TEST_CASE("hostile: messages that are echoed back do no harm", "[component][conn
   CHECK(reject.comm == accept.our_comm);
   mirror.send(wire::encode(reject));
   mirror.sync();  // no other message arrives, since a REJECT is not answered
-  CHECK(must(rig.a.accept(rig.listener)) == nullptr);
+  CHECK_FALSE(rig.a.accept(rig.listener));  // this peer has been invited
   rig.must_accept_real_peer();
 }
 
@@ -237,5 +237,41 @@ TEST_CASE("hostile: comms that cannot be established do not fill the log", "[com
   }
   CHECK(rig.log.count("accept on") >= 10);
   CHECK(rig.log.count("accept on") <= 20 + 12);
+  CHECK_FALSE(rig.a.accept(rig.listener));  // once: this peer has been invited
   rig.must_accept_real_peer();
+}
+
+TEST_CASE("hostile: accept() fails once its invited peer will not become ready",
+          "[component][connect]") {
+  ControlOptions options = control_options();
+  Errc expected = Errc::kPeerClosed;
+  bool falls_silent = false;
+  bool comes_again = false;
+  SECTION("it falls silent") {
+    options.connect_timeout = std::chrono::milliseconds(200);
+    falls_silent = true;
+    expected = Errc::kTimeout;
+  }
+  SECTION("it gives up") {}
+  SECTION("its channel ends") { options.connect_timeout = std::chrono::milliseconds(200); }
+  SECTION("its channel ends, and it comes again") { comes_again = true; }
+  const bool gives_up = !falls_silent && !comes_again && options.connect_timeout == kPatience;
+  ListenerRig rig(options);
+  InvitedPeer invited(rig, rig.connect_of_real_peer());
+  if (gives_up) {
+    invited.client.send(wire::encode(
+        wire::Reject{.comm = invited.comm, .code = wire::RejectCode::kFailed, .text = "no"}));
+  } else if (!falls_silent) {
+    invited.client.reset();
+  }
+  if (comes_again) return rig.must_accept_real_peer();
+  Error error;
+  wait_for(
+      [&] {
+        const auto made = rig.a.accept(rig.listener);
+        if (!made) error = made.error();
+        return !made;
+      },
+      "an accept that fails");
+  CHECK(error.code == expected);
 }

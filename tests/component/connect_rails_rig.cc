@@ -129,13 +129,9 @@ CommPair RailsRig::join(std::size_t listening, std::size_t connecting) {
 }
 
 Error RailsRig::join_error(std::size_t listening, std::size_t connecting, const std::string& line) {
-  Ticket ticket;
-  Listener* const listener = must(a->listen(rails_of_a(listening), ticket.handle()));
-  const Error error = connect_error(ticket, connecting);
+  const Errors errors = join_errors(listening, connecting);
   wait_for([&] { return log.count(line) == 2; }, "a line of each end");
-  BL_MUST(must(a->accept(*listener)) == nullptr);
-  a->close(listener);
-  return error;
+  return errors.of_connect;
 }
 
 RailsRig::Errors RailsRig::join_errors(std::size_t listening, std::size_t connecting) {

@@ -252,7 +252,7 @@ TEST_CASE("rails: without any path, an end's own failure counts more than the pe
   }
 }
 
-TEST_CASE("rails: without any path, accept() goes on waiting if this end has not failed",
+TEST_CASE("rails: without any path, both ends fail, also if only one is at fault",
           "[component][connect]") {
   softnic::FabricSpec mixed = sixteen_devices();
   mixed.hosts[0].devices[9].link_layer = softnic::LinkLayer::kInfiniBand;
@@ -260,6 +260,18 @@ TEST_CASE("rails: without any path, accept() goes on waiting if this end has not
   rig.fabric.command("h0/b0", "down");
   const std::string line = "no path can be made: path 0 (" + host_name() + " b0 port 1 is DOWN)";
   CHECK(rig.join_error(2, 2, line).code == Errc::kUnsupported);
+}
+
+TEST_CASE("rails: accept() fails if the connecting end has lost its devices before",
+          "[component][connect]") {
+  RailsRig rig;
+  for (const char* device : {"h0/b0", "h0/b1"}) rig.fabric.command(device, "remove");
+  const RailsRig::Errors errors = rig.join_errors(2, 2);
+  INFO(rig.log.all_text());
+  CHECK(errors.of_connect.code == Errc::kSystem);
+  CHECK(errors.of_accept.code == Errc::kPeerClosed);
+  CHECK(rig.log.count("no path can be made: path 0 (" + host_name() + " b0 port 1: use a device") ==
+        2);
 }
 
 TEST_CASE("rails: the loss of any device ends the comm", "[component][connect]") {

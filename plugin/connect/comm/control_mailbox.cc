@@ -279,7 +279,10 @@ MadeConnection ControlMailbox::deliver_connected(std::uint32_t comm, MadeConnect
 void ControlMailbox::fail_accept(std::uint32_t listener, Error error) {
   const std::lock_guard lock(mutex_);
   const auto found = listeners_.find(listener);
-  if (found != listeners_.end()) found->second->arrived_.emplace_back(fail(error));
+  if (found == listeners_.end()) return;
+  auto& arrived = found->second->arrived_;
+  // One failure is enough, however often a peer fails.
+  if (arrived.empty() || arrived.back()) arrived.emplace_back(fail(error));
 }
 
 void ControlMailbox::fail_connect(std::uint32_t comm, Error error) {

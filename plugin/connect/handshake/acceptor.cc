@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/base/clock.h"
 #include "common/base/host.h"
 #include "plugin/connect/path/wire_conversion.h"
 
@@ -17,8 +18,8 @@ std::string offered_ports(const wire::Connect& connect, const std::string& host)
     std::string port = offer.qp.device + " port " + std::to_string(offer.qp.port);
     if (std::ranges::find(ports, port) == ports.end()) ports.push_back(std::move(port));
   }
-  std::string text = host + " " + ports.front();
-  for (std::size_t i = 1; i < ports.size(); ++i) text += ", " + ports[i];
+  std::string text = host;
+  for (std::size_t i = 0; i < ports.size(); ++i) text += (i == 0 ? " " : ", ") + ports[i];
   return text;
 }
 
@@ -47,7 +48,7 @@ void Acceptor::on_connect(Channel& channel, wire::Connect connect) {
   PendingAccept& added = add(comm, std::move(pending));
   at_listener_[added.connect.listener].insert(comm);
   if (const Checked checked = check_limits(added, listener->unaccepted); !checked) {
-    return fail_comm(comm, checked.error());
+    return refuse(comm, checked.error());
   }
   limit_waiting(added.connect.listener);
   if (const Checked checked = check(added); !checked) return fail_comm(comm, checked.error());
@@ -101,11 +102,11 @@ void Acceptor::limit_waiting(std::uint32_t listener) {
   const std::size_t most = context_.options->limits.waiting;
   const std::set<std::uint32_t>& waiting = at_listener_.at(listener);
   if (waiting.size() <= most) return;
-  fail_comm(*waiting.begin(),
-            {wire::RejectCode::kAbandoned,
-             "a listener on " + host_name() + " keeps no more than " + std::to_string(most) +
-                 " waiting connections, and as many newer ones have arrived",
-             accept_error(Errc::kNoMemory)});
+  refuse(*waiting.begin(),
+         {wire::RejectCode::kAbandoned,
+          "a listener on " + host_name() + " keeps no more than " + std::to_string(most) +
+              " waiting connections, and as many newer ones have arrived",
+          accept_error(Errc::kNoMemory)});
 }
 
 // A peer that has lost the channel before it got an answer sends its CONNECT again.
@@ -157,6 +158,7 @@ void Acceptor::deliver(std::uint32_t comm, Channel& channel) {
   MadeConnection made =
       make_linked(comm, pending.connect.comm, channel, Role::kReceive, pending.connect.window);
   forget(comm);
+  lost_.erase(listener);
   // If the listener was closed in the meantime, the connection's destructor notifies the peer.
   const MadeConnection unwanted = context_.mailbox->deliver_accepted(listener, std::move(made));
 }
@@ -164,16 +166,30 @@ void Acceptor::deliver(std::uint32_t comm, Channel& channel) {
 bool Acceptor::on_reject(const Channel& channel, const wire::Reject& reject) {
   const PendingAccept* const pending = find(channel, reject.comm);
   if (pending == nullptr) return false;
+  const std::uint32_t listener = pending->connect.listener;
   drop(reject.comm, pending->peer_host + " has given up: " + reject.text);
+  context_.mailbox->fail_accept(listener, accept_error(Errc::kPeerClosed));
   return true;
 }
 
 void Acceptor::on_channel_end(const Channel& channel, const std::string& cause) {
-  for (const std::uint32_t comm : comms_on(channel)) drop(comm, cause);
+  const std::int64_t patience = context_.options->connect_timeout.count() * kNsPerMs;
+  for (const std::uint32_t comm : comms_on(channel)) {
+    const std::uint32_t listener = comms_.at(comm).connect.listener;
+    drop(comm, cause);
+    lost_[listener] = comm;
+    context_.poller->at(now_ns() + patience, [this, listener, comm] {
+      const auto found = lost_.find(listener);
+      if (found == lost_.end() || found->second != comm) return;
+      lost_.erase(found);
+      context_.mailbox->fail_accept(listener, accept_error(Errc::kPeerClosed));
+    });
+  }
 }
 
 void Acceptor::on_closed(const std::vector<std::uint32_t>& listeners) {
   for (const std::uint32_t listener : listeners) {
+    lost_.erase(listener);
     const auto found = at_listener_.find(listener);
     if (found == at_listener_.end()) continue;
     const std::set<std::uint32_t> waiting = found->second;
@@ -204,17 +220,21 @@ void Acceptor::on_timeout(std::uint32_t comm) {
   fail_comm(comm, {wire::RejectCode::kAbandoned, text, accept_error(Errc::kTimeout)});
 }
 
-// The log comes first: the peer's process may end the job as soon as it gets the message.
 void Acceptor::fail_comm(std::uint32_t comm, const HandshakeFailure& failure) {
+  const std::uint32_t listener = comms_.at(comm).connect.listener;
+  const Error error = failure.error;
+  refuse(comm, failure);
+  context_.mailbox->fail_accept(listener, error);
+}
+
+// The log comes first: the peer's process may end the job as soon as it gets the message.
+void Acceptor::refuse(std::uint32_t comm, const HandshakeFailure& failure) {
   const PendingAccept& pending = comms_.at(comm);
   warn(pending, failure.text);
   const Channel* const channel = channel_of(pending);
   if (channel != nullptr) {
     channel->send(
         wire::Reject{.comm = pending.connect.comm, .code = failure.code, .text = failure.text});
-  }
-  if (failure.code == wire::RejectCode::kFailed) {
-    context_.mailbox->fail_accept(pending.connect.listener, failure.error);
   }
   forget(comm);
 }

@@ -11,9 +11,10 @@
 // A comm fails if no path is left. It also fails if this end loses a path that READY names: the
 // connecting end uses it already.
 //
-// A failure is reported to the peer and to the log. accept() returns an error only for a fault of
-// this host. The peer was rejected and will not connect again, so waiting for it would never end.
-// If a peer times out, dies or has devices that cannot be connected, accept() goes on waiting.
+// A failure is reported to the peer and to the log, and accept() returns it: NCCL gives the handle
+// of a listener to one process, which will not connect again. After the end of its channel it
+// may, so accept() waits for as long as a handshake may take. Whoever does not know the listener's
+// token fails nothing.
 // Threads: the control thread.
 #pragma once
 
@@ -80,9 +81,11 @@ class Acceptor final : public HandshakeEnd<PendingAccept> {
   void send_accept(std::uint32_t comm, PendingAccept& pending, const Channel& channel);
   void deliver(std::uint32_t comm, Channel& channel);
   void on_timeout(std::uint32_t comm) override;
-  // The comm is gone after each of these. fail_comm() logs the reason and tells it to
-  // the peer, drop() only logs it, and abandon() is for a closed listener.
+  // The comm is gone after each of these. fail_comm() logs the reason, tells it to the peer and
+  // ends accept(). refuse() does only the first two, drop() only the first, and abandon() is for a
+  // closed listener.
   void fail_comm(std::uint32_t comm, const HandshakeFailure& failure) override;
+  void refuse(std::uint32_t comm, const HandshakeFailure& failure);
   void drop(std::uint32_t comm, const std::string& why);
   void abandon(std::uint32_t comm);
   void forget(std::uint32_t comm);
@@ -90,6 +93,8 @@ class Acceptor final : public HandshakeEnd<PendingAccept> {
   void warn(const PendingAccept& pending, const std::string& why);
 
   std::map<std::uint32_t, std::set<std::uint32_t>> at_listener_;  // comms by listener, oldest first
+  std::map<std::uint32_t, std::uint32_t>
+      lost_;  // by listener: the comm whose channel has ended last
   LogLimit failures_{20};
 };
 

@@ -129,10 +129,10 @@ void Connector::send_connect(std::uint32_t comm, PendingConnect& pending, Channe
     if (const Checked made = make_end(pending); !made) return fail_comm(comm, made.error());
   }
   const wire::Connect message = make_connect(pending);
+  channel.send(message);  // also without paths: else the peer's accept() would wait for ever
   if (!pending.has_paths()) return fail_comm(comm, pending.no_path_left());
   pending.channel = channel.id();
   pending.state = ConnectState::kAwaitAccept;
-  channel.send(message);
 }
 
 Status Connector::on_accept(Channel& channel, wire::Accept accept) {

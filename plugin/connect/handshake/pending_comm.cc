@@ -141,13 +141,13 @@ Result<const PortFacts*, HandshakeFailure> RailPorts::facts(std::uint8_t path) c
 
 Outcome<void> check_path_numbers(const PathLayout& layout, const std::vector<std::uint8_t>& paths,
                                  const std::vector<wire::MissingPath>& missing) {
-  BL_ASSERT(!paths.empty(), "the decoder takes no message without a path");
   const std::size_t named = paths.size() + missing.size();
   if (named != layout.count) {
     return fail("it names " + std::to_string(named) + (named == 1 ? " path" : " paths") +
                 " instead of " + std::to_string(layout.count));
   }
-  std::uint8_t last = *std::ranges::max_element(paths);
+  std::uint8_t last = 0;
+  for (const std::uint8_t path : paths) last = std::max(last, path);
   for (const wire::MissingPath& path : missing) last = std::max(last, path.number);
   if (last < layout.count) return {};
   return fail("it names path " + std::to_string(last) + ", and the last one is path " +
