@@ -243,8 +243,12 @@ void Recover::advance(Comm& comm) {
   const RepairEngine& engine = state_->engine;
   for (std::size_t path = 0; path < comm.paths().size(); ++path) {
     RepairEvent look = event_at(path, RepairEvent::Kind::kLook);
-    look.is_fenced =
-        engine.status(path).state == PathState::kFencing && comm.poll_fence(comm.paths()[path]);
+    if (engine.status(path).state == PathState::kFencing) {
+      const Comm::FenceState fence = comm.poll_fence(comm.paths()[path]);
+      look.is_refused = fence == Comm::FenceState::kRefused;
+      look.is_fenced = fence == Comm::FenceState::kDrained;
+      look.is_in_error = look.is_fenced || fence == Comm::FenceState::kInError;
+    }
     take(comm, look);
   }
   // Only now, because a look at one path may have shown that another has failed.

@@ -55,7 +55,7 @@ RepairCommands RepairEngine::on(const RepairEvent& event, const Moment& now) noe
       say(step, path, Command::kDiscardMade);
       take(step, path, PathEvent::Kind::kQueuesFailed);
       break;
-    case Event::kLook: look(step, path, event.is_fenced); break;
+    case Event::kLook: look(step, path, event); break;
     case Event::kLookAtComm: look_at_comm(step); break;
   }
   return step.commands;
@@ -176,6 +176,8 @@ void RepairEngine::act(Step& step, Path& path, PathAction action,
 void RepairEngine::begin_fence(Path& path, std::int64_t now_ns) noexcept {
   path.is_suspended = false;
   path.failed_ns = now_ns;
+  path.in_error_ns = 0;
+  path.is_fence_late = false;
   path.peer_fenced_ns = path.peer_refused_ns = 0;
   path.tries = 0;
   if (now_ns - path.up_ns <= times::kLongLifeNs) return;
@@ -223,7 +225,7 @@ void RepairEngine::take_of_path(Step& step, Path& path, const RepairEvent& event
   if (event.has_finished && path.finished_ns == times::kNever)
     path.finished_ns = now_ns + times::kLongestArrivalNs;
   const bool neither_fences = kind == PathEvent::Kind::kPeerCannotFence &&
-                              path.status.is_unfenced &&
+                              path.status.is_unfenced && !path.is_fence_late &&
                               event.of_path.generation == path.status.generation;
   if (!neither_fences) return;
   // A device that is gone takes nothing, so its end needs no fence at the other.
@@ -304,15 +306,31 @@ void RepairEngine::leave_stand_in(Step& step, const Path& path,
 // --- Time ---
 
 bool RepairEngine::is_drained(Path& path, bool is_fenced, std::int64_t now_ns) const noexcept {
-  if (!path.status.is_unfenced)
-    return is_fenced || now_ns - path.failed_ns >= times::kLongestDrainNs;
+  if (is_fenced || (path.in_error_ns != 0 && now_ns - path.in_error_ns >= times::kLongestDrainNs))
+    return true;
+  if (!path.status.is_unfenced) return false;
   if (path.status.has_peer_report && path.peer_fenced_ns == 0) path.peer_fenced_ns = now_ns;
   return path.peer_fenced_ns != 0 && now_ns - path.peer_fenced_ns >= times::kLongestWayNs;
 }
 
-void RepairEngine::look(Step& step, Path& path, bool is_fenced) noexcept {
-  if (path.status.state == PathState::kFencing && is_drained(path, is_fenced, step.now.ns))
-    take(step, path, PathEvent::Kind::kDrained);
+// A driver that does not answer is taken for one that refuses, until it has answered.
+void RepairEngine::look_at_fence(Step& step, Path& path, const RepairEvent& event) noexcept {
+  const std::int64_t now_ns = step.now.ns;
+  if (event.is_in_error && path.in_error_ns == 0) path.in_error_ns = now_ns;
+  const bool is_open = !event.is_in_error && !event.is_refused;
+  const bool is_late = is_open && now_ns - path.failed_ns >= times::kLongestFenceNs;
+  if ((event.is_refused || is_late) && !path.status.is_unfenced) {
+    take_of_path(step, path,
+                 {.kind = RepairEvent::Kind::kOfPath,
+                  .path = number(path),
+                  .of_path = {.kind = PathEvent::Kind::kFenceRefused}});
+  }
+  path.is_fence_late = is_late;
+  if (is_drained(path, event.is_fenced, now_ns)) take(step, path, PathEvent::Kind::kDrained);
+}
+
+void RepairEngine::look(Step& step, Path& path, const RepairEvent& event) noexcept {
+  if (path.status.state == PathState::kFencing) look_at_fence(step, path, event);
   if (path.is_device_gone && path.status.state == PathState::kClear && !path.is_device_left)
     say(step, path, Command::kLeaveDevice);
   look_at_stand_in(step, path);

@@ -53,7 +53,9 @@ struct RepairEvent {
     kConnected,   // the new queue pair is there and reaches the peer
     kJoined,      // after kJoin: it is in use; its device `is_stand_in` or not
     kJoinLater,   // after kJoin: something still uses the former one
-    kLook,        // at one path; in kFencing, `is_fenced` says whether all completions are counted
+    kLook,        // at one path; in kFencing, `is_in_error` says whether the device discards what
+                  // comes, `is_refused` that it will not, and `is_fenced` whether all completions
+                  // are counted
     kLookAtComm,
   };
 
@@ -61,6 +63,8 @@ struct RepairEvent {
   std::uint8_t path = 0;
   PathEvent of_path = {};
   bool has_finished = false;  // a FENCED that says for which lines nothing more will come
+  bool is_in_error = false;
+  bool is_refused = false;
   bool is_fenced = false;
   bool is_active = false;
   bool is_gone = false;
@@ -186,10 +190,12 @@ class RepairEngine {
     bool is_device_gone = false;  // the one in use; another one is needed to make the path anew
     bool is_device_left = false;
     bool is_own_gone = false;
+    bool is_fence_late = false;     // in kFencing: taken for refused, and may still be done
     bool has_gone_back = false;     // to the own device, after another one stood in
     std::uint32_t tries = 0;        // to make the path anew, since it failed
     std::uint32_t brief_lives = 0;  // generations in a row that failed soon, by this end's device
     std::int64_t failed_ns = 0;
+    std::int64_t in_error_ns = 0;      // in kFencing: since when the queue pair is in ERROR; 0: not
     std::int64_t up_ns = 0;            // when the path was last made anew; 0: never
     std::int64_t peer_fenced_ns = 0;   // if this end's device refuses: since when the peer is known
                                        // to have fenced. 0: it is not
@@ -226,7 +232,8 @@ class RepairEngine {
   void take_of_path(Step& step, Path& path, const RepairEvent& event) noexcept;
   void take_own_port(Step& step, Path& path, const RepairEvent& event) noexcept;
   void take_joined(Step& step, Path& path, bool is_stand_in) noexcept;
-  void look(Step& step, Path& path, bool is_fenced) noexcept;
+  void look(Step& step, Path& path, const RepairEvent& event) noexcept;
+  void look_at_fence(Step& step, Path& path, const RepairEvent& event) noexcept;
   void look_at_timers(Step& step, Path& path) noexcept;
   void look_at_stand_in(Step& step, Path& path) noexcept;
   void leave_stand_in(Step& step, const Path& path, RepairCommand::Kind why) const noexcept;

@@ -68,6 +68,10 @@ static_assert(kSilenceMostLimitNs < kSilenceForgiveAfterNs);
 // While a queue pair in ERROR is drained, the control thread looks this often whether it is done,
 // because data waits for that and a look is only a poll.
 inline constexpr std::int64_t kDrainLookEveryNs = kNsPerMs;
+// A driver moves a queue pair to ERROR within microseconds or, on a device that is not well, a
+// second or longer; after this time the other end is asked to fence the path, as if the device had
+// refused.
+inline constexpr std::int64_t kLongestFenceNs = kNsPerSec;
 // A device flushes a queue within milliseconds or, as some do, never completes it, so after this
 // time the report is taken of what has arrived until then.
 inline constexpr std::int64_t kLongestDrainNs = 200 * kNsPerMs;

@@ -181,15 +181,20 @@ class Comm : private LinkUser {
   // Whether a completion of this path is to come.
   virtual bool owes_answer(const Path& path) const noexcept = 0;
   // --- If a path of several fails: path_fence.cc ---
-  // From now on nothing is posted on the path, and its device discards what still comes for it.
-  // kNoMemory: the path is as before. Another error: the device may still take what comes, until
-  // the other end is fenced.
+  // From now on nothing is posted on the path, and the control thread is ordered to have its device
+  // discard what still comes for it. kNoMemory: the path is as before. Another error: the device
+  // may still take what comes, until the other end is fenced.
   Status fence(Path& path);
+  // Polls the path that is being fenced.
+  enum class FenceState : std::uint8_t {
+    kOrdered,
+    kRefused,  // the device may still take what comes
+    kInError,  // it does not any more
+    kDrained,  // everything that arrived before has been counted
+  };
+  FenceState poll_fence(Path& path);
   // Only the first half of fence(), which has to follow. False: no memory.
   bool suspend(Path& path);
-  // Polls. True: everything that arrived before the fence has been counted. Never true if the
-  // device has refused the fence.
-  bool poll_fence(Path& path);
   // Takes over the state that the engine has decided. Posts and grants go by other paths, or by
   // this one again, if the state says so.
   void set_state(Path& path, PathState next);
@@ -312,6 +317,7 @@ class Comm : private LinkUser {
 
  private:
   void take_resources(Path& path) noexcept;
+  void post_fence_marks(Path& path) noexcept;
   wire::InBandArea* in_band_area() const noexcept;  // null: the other end has no cell
   // Takes what was found, and all that may be left.
   template <class End>

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "plugin/connect/comm/fence_order.h"
 #include "plugin/connect/comm/path_resources.h"
 #include "plugin/device/device.h"
 #include "plugin/repair/path_machine.h"
@@ -58,10 +59,13 @@ struct Path {
   bool grants = true;  // receiver: credit lines may be written by it
   bool counts = true;  // false: this end has reported, and what completes now counts no more
   bool is_device_left = false;  // its device is gone and nothing waits for it any more
-  std::uint8_t fence_left = 0;  // completions of the fence that are still to come
-  bool is_read_back = false;    // receiver: the READs of the fence have been posted
-  bool is_probing = false;      // a zero-byte write is under way, to test the path. Not used by the
-                                // sender of a comm with several paths
+  // Completions of the fence that are still to come. kNoMarks: nothing was posted for them, because
+  // the queue pair is not in ERROR.
+  static constexpr std::uint8_t kNoMarks = UINT8_MAX;
+  std::uint8_t fence_left = 0;
+  bool is_read_back = false;  // receiver: the READs of the fence have been posted
+  bool is_probing = false;    // a zero-byte write is under way, to test the path. Not used by the
+                              // sender of a comm with several paths
   PathState state = PathState::kUp;
   std::uint32_t heard = 0;  // polls that have found completions; only if there are several paths
   std::uint32_t to_next_signal = 0;  // receiver: grants up to the next signaled one
@@ -80,6 +84,7 @@ struct Path {
   const Device* rail_device = nullptr;
   std::unique_ptr<PathSilence> silence;  // null until a comm with several paths waits
   std::unique_ptr<PathRepair> repair;    // null until a path of the comm fails
+  std::shared_ptr<FenceOrder> fence;     // from when it is ordered until its result is taken
 };
 
 }  // namespace beeline

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Takes a failed path out of use, and gives it a new queue pair later. The queue pair is moved to
-// ERROR, so that its device discards whatever still comes for it: data or grants that were under
-// way can no longer change memory. What came before is in the completion queue. Two work requests
-// that are posted afterwards, one on each queue, are completed behind it as flushed. Not all
-// devices do that: soft RoCE of Linux 6.1 discards its receives without a completion, and soft
+// Takes a failed path out of use, and gives it a new queue pair later. The control thread moves the
+// queue pair to ERROR, so that its device discards whatever still comes for it: data or grants that
+// were under way can no longer change memory. What came before is in the completion queue. Two work
+// requests that are posted afterwards, one on each queue, are completed behind it as flushed. Not
+// all devices do that: soft RoCE of Linux 6.1 discards its receives without a completion, and soft
 // iWARP accepts no more work requests. Then whoever calls poll_fence() has to stop waiting.
 //
 // PCIe does not order a device's writes to GPU memory with the completions that it writes to host
 // memory. So a receiver then READs GPU memory that the path may have written to through the same
 // device: what the READ returns comes behind those writes.
 #include <cerrno>
+#include <memory>
 #include <optional>
 
 #include "common/check/assert.h"
 #include "plugin/transfer/recv_comm.h"
 #include "plugin/transfer/send_comm.h"
-#include "plugin/verbs/check.h"
 
 namespace beeline {
 
@@ -24,15 +24,16 @@ Status Comm::fence(Path& path) {
   BL_ASSERT(gate_.is_held(), "the thread that has the comm fences its paths");
   if (!keep_records()) return fail(Errc::kNoMemory, "keep records of what has to be sent again");
   set_state(path, PathState::kFencing);
-  path.fence_left = 1;  // does not come if the device refuses
+  path.fence_left = Path::kNoMarks;
   if (path.resources->device->context->is_gone()) {
     return fail(Errc::kSystem, "move a queue pair to ERROR", ENODEV);
   }
-  ibv_qp_attr attr = {};
-  attr.qp_state = IBV_QPS_ERR;
-  const verbs::Qp& qp = path.resources->queues.qp;
-  BL_TRY(verbs::from_errno(qp.api().modify_qp(path.qp, &attr, IBV_QP_STATE),
-                           "move a queue pair to ERROR"));
+  path.fence = std::make_shared<FenceOrder>(path.resources->queues.qp);
+  link_->order({.path = path.index, .generation = path.generation, .what = path.fence});
+  return {};
+}
+
+void Comm::post_fence_marks(Path& path) noexcept {
   ibv_send_wr send = {};
   send.wr_id = work_id::kFence;
   send.opcode = IBV_WR_RDMA_WRITE;
@@ -44,7 +45,6 @@ Status Comm::fence(Path& path) {
   ibv_recv_wr* refused_receive = nullptr;
   (void)ibv_post_recv(path.qp, &receive, &refused_receive);
   path.fence_left = 2;  // one that was refused never comes
-  return {};
 }
 
 bool Comm::suspend(Path& path) {
@@ -83,16 +83,25 @@ bool Comm::join(Path& path, PathResources& made, std::uint32_t generation) {
   return true;
 }
 
-bool Comm::poll_fence(Path& path) {
-  if (path.posts) return false;
+Comm::FenceState Comm::poll_fence(Path& path) {
+  if (path.posts) return FenceState::kOrdered;
+  if (path.fence != nullptr) {
+    const FenceOrder::State state = path.fence->state();
+    if (state == FenceOrder::State::kWaits || state == FenceOrder::State::kRuns) {
+      return FenceState::kOrdered;
+    }
+    path.fence.reset();
+    if (state == FenceOrder::State::kInError) post_fence_marks(path);
+  }
+  if (path.fence_left == Path::kNoMarks) return FenceState::kRefused;
   if (path.fence_left != 0) collect();
   if (path.fence_left == 0 && !path.is_read_back) {
     const std::optional<std::uint8_t> reads = read_back(path);
-    if (!reads) return false;
+    if (!reads) return FenceState::kInError;
     path.is_read_back = true;
     path.fence_left = *reads;
   }
-  return path.fence_left == 0;
+  return path.fence_left == 0 ? FenceState::kDrained : FenceState::kInError;
 }
 
 }  // namespace beeline

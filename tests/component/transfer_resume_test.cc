@@ -66,6 +66,32 @@ TEST_CASE("resume: every byte arrives although a path fails at any moment",
   CHECK(traffic.finished() > 0);
 }
 
+// A driver may take a second to move a queue pair to ERROR.
+TEST_CASE("resume: data moves by another path while one is being fenced",
+          "[component][transfer][resume]") {
+  constexpr std::size_t kSize = 4096;
+  TransferRig rig({.paths = 2, .recovers = true});
+  rig.sender_link().holds_fences = rig.receiver_link().holds_fences = true;
+  Storage from = rig.storage(kSize, 0x55);
+  Storage into = rig.storage(kSize);
+  break_path(rig.sender(), 1);
+  BL_MUST(rig.sender().probe_paths());  // so that it sees that
+  for (int i = 0; i < 200; ++i) {
+    Request* const receive = rig.receive(into, kSize, 0);
+    rig.finish(rig.send(from, kSize, 0));
+    rig.finish(receive);
+  }
+  CHECK_FALSE(rig.sender().is_up(1));
+  REQUIRE(rig.sender_link().fences.size() == 1);
+  CHECK(rig.sender_link().fences[0]->state() == FenceOrder::State::kWaits);
+  CHECK(rig.sender_link().sent.empty());  // no report before the device has stopped
+  rig.sender_link().fences[0]->carry_out();
+  run_until(rig, [&] {
+    rig.sender_link().serve_when_due();
+    return !rig.sender_link().sent.empty();
+  });
+}
+
 TEST_CASE("resume: a device that does not flush its receives is not waited for",
           "[component][transfer][resume]") {
   const int rc = GENERATE(0, EINVAL);

@@ -52,7 +52,12 @@ class FakeLink final : public Link {
     return {};
   }
   bool has_channel() noexcept override { return true; }
-  void order(PathOrder order) noexcept override { orders.push_back(std::move(order)); }
+  void order(PathOrder order) noexcept override {
+    const auto* const fence = std::get_if<FencePath>(&order.what);
+    if (fence == nullptr) return orders.push_back(std::move(order));
+    fences.push_back(*fence);
+    if (!holds_fences) (*fence)->carry_out();
+  }
   void discard(std::unique_ptr<PathResources> resources) noexcept override {
     discarded.push_back(std::move(resources));
   }
@@ -78,6 +83,8 @@ class FakeLink final : public Link {
   bool recovers = false;
   std::deque<PathMessage> sent;
   std::deque<PathOrder> orders;
+  std::vector<FencePath> fences;  // all that were ordered
+  bool holds_fences = false;      // the test carries them out
   std::deque<PathMail> mail;
   std::vector<std::unique_ptr<PathResources>> discarded;
   std::optional<std::uint32_t> said;

@@ -195,6 +195,29 @@ TEST_CASE("engine: a path goes back to its own device once that has been well fo
   CHECK(well_for() == 10);
 }
 
+TEST_CASE("engine: the time for flushed completions begins when the queue pair is in ERROR") {
+  TimedEngine end(one_path(false));
+  (void)end.take(Path::kFailed);
+  end.now.ns += 900 * kMs;
+  CHECK(find(end.look(), PathAction::kTakeReport) == nullptr);
+  const RepairEvent in_error = {.kind = Event::kLook, .is_in_error = true};
+  CHECK(find(end.take(in_error), PathAction::kTakeReport) == nullptr);
+  end.now.ns += 199 * kMs;
+  CHECK(find(end.take(in_error), PathAction::kTakeReport) == nullptr);
+  end.now.ns += kMs;
+  CHECK(find(end.take(in_error), PathAction::kTakeReport) != nullptr);
+}
+
+TEST_CASE("engine: a driver that does not fence within a second is taken for one that refuses") {
+  TimedEngine end(one_path(false));
+  (void)end.take(Path::kFailed);
+  end.now.ns += kSec - 1;
+  CHECK(find(end.look(), PathAction::kSendCannotFence) == nullptr);
+  end.now.ns += 1;
+  CHECK(find(end.look(), PathAction::kSendCannotFence) != nullptr);
+  CHECK(find(end.look(), PathAction::kSendCannotFence) == nullptr);  // once
+}
+
 TEST_CASE("engine: if the devices of neither end can be fenced, the comm ends") {
   TimedEngine end(one_path(false));
   (void)end.take(Path::kFailed);

@@ -15,6 +15,7 @@
 #include <variant>
 #include <vector>
 
+#include "plugin/connect/comm/fence_order.h"
 #include "plugin/connect/comm/path_resources.h"
 #include "plugin/wire/message_remake.h"
 
@@ -60,10 +61,13 @@ struct ConnectPath {
 // Destroys the queue pair that earlier orders have made, because it is not needed any more.
 struct DropPath {};
 
+// The queue pair in use is fenced. The result is in the order itself.
+using FencePath = std::shared_ptr<FenceOrder>;
+
 struct PathOrder {
   std::uint8_t path = 0;
   std::uint32_t generation = 0;
-  std::variant<MakePath, ConnectPath, DropPath> what;
+  std::variant<MakePath, ConnectPath, DropPath, FencePath> what;
 };
 
 // --- Results of the control thread ---

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <utility>
+#include <variant>
 
 #include "common/base/clock.h"
 
@@ -34,11 +35,14 @@ bool CommService::is_about_paths(verbs::EventKind kind) noexcept {
 }
 
 void CommService::take(LinkOrder order) {
-  if (order.order) {
-    orders_.push_back(std::move(order));
-  } else if (const auto link = order.link.lock()) {
-    serve(link);
-  }
+  const auto* const fence = order.order ? std::get_if<FencePath>(&order.order->what) : nullptr;
+  if (order.order && fence == nullptr) return orders_.push_back(std::move(order));
+  // A fence does not wait for paths that are made anew: data waits for it.
+  if (fence != nullptr) (*fence)->carry_out();
+  const auto link = order.link.lock();
+  if (link == nullptr) return;
+  if (fence != nullptr) link->alert();
+  serve(link);
 }
 
 // Between turns come the messages of peers: when a port has failed, all comms should be off it
