@@ -270,9 +270,20 @@ void Recover::take_mail(Comm& comm, PathMail mail) {
     take_message(comm, *message);
   } else if (auto* const made = std::get_if<PathMade>(&mail)) {
     take_made(comm, std::move(*made));
+  } else if (const auto* const failed = std::get_if<QueueFailed>(&mail)) {
+    take_queue_error(comm, *failed);
   } else {
     take_failure(comm, std::get<PathNotMade>(mail));
   }
+}
+
+// The completions of a queue pair in ERROR say the same, unless their queue is lost or nobody
+// polls.
+void Recover::take_queue_error(Comm& comm, const QueueFailed& failed) {
+  const bool is_in_use = comm.is_up(failed.path) &&
+                         comm.paths()[failed.path].resources->queues.qp->qp_num == failed.qpn;
+  if (!is_in_use || !can_recover(comm, failed.path)) return;
+  fail_path(comm, failed.path, std::string("its device reports: ") + failed.event);
 }
 
 void Recover::take_message(Comm& comm, const PathMessage& message) {

@@ -77,6 +77,7 @@ class Recover final : public PathEvents {
   void take(Comm& comm, const RepairEvent& event, const PathMessage* message = nullptr);
   void take_mail(Comm& comm, PathMail mail);
   void take_message(Comm& comm, const PathMessage& message);
+  void take_queue_error(Comm& comm, const QueueFailed& failed);
   // A receiver that waits for long asks the sender, who finds out what was lost.
   void ask_for_line(Comm& comm, std::int64_t now_ns);
   void look_for_line(Comm& comm, const wire::PathNote& note);
@@ -145,7 +146,7 @@ class Recover final : public PathEvents {
   const RepairLimits limits_;
   const std::int64_t ask_after_ns_;
   std::optional<AwaitedLine> awaited_;  // as of the last look
-  std::int64_t awaited_since_ns_ = 0;         // or since this end has asked
+  std::int64_t awaited_since_ns_ = 0;   // or since this end has asked
   std::unique_ptr<State> state_;
   std::unique_ptr<SilenceWatch> silence_;  // made when a comm with several paths first waits
 };

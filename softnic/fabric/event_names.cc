@@ -17,7 +17,6 @@ struct EventName {
   ibv_event_type type;
 };
 
-// Events of queue pairs and completion queues are not listed: they cannot be sent by a command.
 constexpr EventName kEventNames[] = {
     {"port_err", IBV_EVENT_PORT_ERR},
     {"port_active", IBV_EVENT_PORT_ACTIVE},
@@ -27,6 +26,8 @@ constexpr EventName kEventNames[] = {
     {"gid_change", IBV_EVENT_GID_CHANGE},
     {"client_reregister", IBV_EVENT_CLIENT_REREGISTER},
     {"device_fatal", IBV_EVENT_DEVICE_FATAL},
+    {"qp_fatal", IBV_EVENT_QP_FATAL},
+    {"cq_err", IBV_EVENT_CQ_ERR},
 };
 
 std::string lower_case(std::string text) {
@@ -45,7 +46,7 @@ beeline::Outcome<std::uint32_t> parse_event_name(const std::string& text) {
     known.emplace_back(entry.name);
   }
   const std::string meant = nearest_name(name, known);
-  return beeline::fail(fmt::format("\"{}\" is not an event of a port or device; {}", text,
+  return beeline::fail(fmt::format("\"{}\" is not an event; {}", text,
                                    meant.empty() ? "the events are " + list_text(known)
                                                  : fmt::format("did you mean {}?", meant)));
 }

@@ -54,6 +54,31 @@ bool claim_cq(Runtime& runtime, const EventRecord& record, ibv_async_event& even
   return cq != nullptr;
 }
 
+// By a command: a queue pair that is in use breaks in each open context.
+bool break_any_qp(Context& context, ibv_async_event& event) {
+  EventRecord record;
+  context.runtime->qps().for_each([&](const Qp& qp) {
+    const bool is_its = &Context::of(qp.qp_base.context) == &context && qp.state() == IBV_QPS_RTS;
+    if (record.serial == 0 && is_its) record.serial = qp.serial();
+  });
+  if (record.serial == 0 || !claim_qp(*context.runtime, record, event)) return false;
+  ibv_qp_attr attr = {};
+  attr.qp_state = IBV_QPS_ERR;
+  (void)ibv_modify_qp(event.element.qp, &attr, IBV_QP_STATE);
+  return true;
+}
+
+// The same: a completion queue has no more completions.
+bool break_any_cq(Context& context, ibv_async_event& event) {
+  EventRecord record;
+  context.runtime->cqs().for_each([&](const Cq& cq) {
+    if (record.serial != 0 || &Context::of(cq.context) != &context) return;
+    record.serial = cq.serial();
+    cq.record().overrun.store(1);
+  });
+  return record.serial != 0 && claim_cq(*context.runtime, record, event);
+}
+
 bool claim_srq(Runtime& runtime, const EventRecord& record, ibv_async_event& event) {
   Srq* const srq = claim_object<Srq>(runtime.srqs(), record,
                                      [](Srq& one) -> pthread_mutex_t& { return one.mutex; });
@@ -74,6 +99,9 @@ bool is_in_lifetime(Context& context, const EventRecord& record) {
 bool claim(Context& context, const EventRecord& record, ibv_async_event& event) {
   Runtime& runtime = *context.runtime;
   event.event_type = static_cast<ibv_event_type>(record.type);
+  const bool is_by_command = record.serial <= UINT32_MAX;  // those of objects are larger
+  if (is_by_command && event.event_type == IBV_EVENT_QP_FATAL) return break_any_qp(context, event);
+  if (is_by_command && event.event_type == IBV_EVENT_CQ_ERR) return break_any_cq(context, event);
   if (is_qp_event(event.event_type)) return claim_qp(runtime, record, event);
   if (is_srq_event(event.event_type)) return claim_srq(runtime, record, event);
   if (event.event_type == IBV_EVENT_CQ_ERR) return claim_cq(runtime, record, event);

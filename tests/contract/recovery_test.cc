@@ -79,7 +79,7 @@ void must_have_lost_path(End& end) {
 TEST_CASE("recovery: every byte arrives although a NIC of several fails", "[contract][recovery]") {
   const Abi abi = GENERATE(Abi::kV8, Abi::kV12);
   const std::string target = GENERATE("h0/softnic1", "h1/softnic6");
-  const std::string fault = GENERATE("down", "blackhole", "loss=100%");
+  const std::string fault = GENERATE("down", "blackhole", "event=qp_fatal", "event=cq_err");
   CAPTURE(abi, target, fault);
   const UndoneFaults undone(target);
   run_flow(

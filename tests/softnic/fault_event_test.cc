@@ -31,6 +31,22 @@ int errno_of(Call call) {
 
 }  // namespace
 
+TEST_CASE("fault_event: a queue pair and a completion queue break with their events",
+          "[softnic][fault]") {
+  Pair pair;
+  ibv_context* const context = pair.a.context.get();
+  pair.fabric.command("h0/softnic0", "event=qp_fatal");
+  ibv_async_event event = next_event(context);
+  CHECK(event.event_type == IBV_EVENT_QP_FATAL);
+  CHECK(event.element.qp == pair.a.qp);
+  wait_for_state(pair.a.qp, IBV_QPS_ERR);
+  pair.fabric.command("h0/softnic0", "event=cq_err");
+  event = next_event(context);
+  CHECK(event.event_type == IBV_EVENT_CQ_ERR);
+  ibv_wc wc{};
+  CHECK(ibv_poll_cq(event.element.cq, 1, &wc) == -1);
+}
+
 TEST_CASE("fault_event: injected events carry their port and change nothing", "[softnic][fault]") {
   const TestFabric fabric;
   const ContextPtr context = open_device("softnic0");

@@ -176,7 +176,7 @@ bool CommLink::on_message(PathMessage message) {
 }
 
 void CommLink::on_result(PathMail result) {
-  BL_ASSERT(!std::holds_alternative<PathMessage>(result), "a result is PathMade or PathNotMade");
+  BL_ASSERT(!std::holds_alternative<PathMessage>(result), "a peer's message is none");
   if (!has_ended()) add_mail(std::move(result));
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The messages, orders and results by which a comm repairs a path. The comm sends messages to its
-// peer and gives orders to the control thread. It waits for neither: the peer's messages and the
-// results of orders arrive in one queue (Link), which the comm reads when it is called.
+// The messages, orders, results and news by which a comm repairs a path. The comm sends messages to
+// its peer and gives orders to the control thread. It waits for neither: the peer's messages and
+// the results of orders arrive in one queue (Link), which the comm reads when it is called.
 //
 // Each names the path by its index, and the generation of the queue pair that it is about. A result
 // that comes too late is recognized by its generation.
@@ -88,6 +88,13 @@ struct PathNotMade {
   std::string why;  // a clause that names this end's port
 };
 
-using PathMail = std::variant<PathMessage, PathMade, PathNotMade>;
+// The device has reported an error of a path's queue pair, or of its completion queue.
+struct QueueFailed {
+  std::uint8_t path = 0;
+  std::uint32_t qpn = 0;   // of the queue pair
+  const char* event = "";  // a literal
+};
+
+using PathMail = std::variant<PathMessage, PathMade, PathNotMade, QueueFailed>;
 
 }  // namespace beeline

@@ -149,6 +149,9 @@ bool ControlLoop::finish_if_idle() {
 void ControlLoop::on_device_event(const DeviceContext& context, const verbs::AsyncEvent& event) {
   if (event.kind == verbs::EventKind::kDeviceFatal) channels_.lose_device(context);
   if (CommService::is_about_paths(event.kind)) service_.serve_all(channels_.links_on(context));
+  if (CommService::is_queue_error(event)) {
+    service_.on_queue_error(channels_.links_on(context), context, event);
+  }
   if (setup_.port_events != nullptr) setup_.port_events->on_device_event(context, event);
 }
 

@@ -72,6 +72,16 @@ void CommService::look_for_messages(const std::vector<std::shared_ptr<CommLink>>
   }
 }
 
+void CommService::on_queue_error(const std::vector<std::shared_ptr<CommLink>>& links,
+                                 const DeviceContext& context, const verbs::AsyncEvent& event) {
+  for (const auto& link : links) {
+    const auto failed = remaker_.queue_failed(link->numbers().ours, context, event);
+    if (!failed) continue;
+    link->on_result(*failed);
+    return serve(link);
+  }
+}
+
 bool CommService::are_ports_down(const std::vector<std::shared_ptr<CommLink>>& links) {
   const auto is_down = [this](const Device* device) {
     const Result<const PortFacts*> facts = ports_->facts(device->newest());

@@ -36,6 +36,14 @@ class CommService {
   // Serves those that peers have written to in-band: an application that makes no calls does not
   // look.
   void look_for_messages(const std::vector<std::shared_ptr<CommLink>>& links);
+  // Whether a queue of this process does not work any more, by no fault of a peer: a peer that closes
+  // may cause the other events of queue pairs.
+  static bool is_queue_error(const verbs::AsyncEvent& event) noexcept {
+    return event.type == IBV_EVENT_QP_FATAL || event.type == IBV_EVENT_CQ_ERR;
+  }
+  // Tells the comm whose queue pair, or completion queue, the event is about.
+  void on_queue_error(const std::vector<std::shared_ptr<CommLink>>& links,
+                      const DeviceContext& context, const verbs::AsyncEvent& event);
   // Whether there are links, and none of the devices that they use has an active port.
   bool are_ports_down(const std::vector<std::shared_ptr<CommLink>>& links);
   // Whether a path that uses the port may have failed, or may work again.

@@ -46,10 +46,30 @@ void PathRemaker::remember(std::uint32_t comm, const Connection& connection, con
                     .rail = path.rail,
                     .peer_rail = path.peer_rail};
     origin.device = path.device;
+    origin.note_queues(path);
     if (memory.size() == 0) continue;
     origin.scratch = {.addr = memory.address(), .length = 1, .lkey = memory.lkey(path.rail)};
     if (plan.window_bytes != 0) origin.window_key = memory.rkey(path.rail);
   }
+}
+
+void PathRemaker::Origin::note_queues(const PathResources& made) {
+  context = made.device->context;
+  qpn = made.queues.qp->qp_num;
+  cq = made.queues.cq.get();
+}
+
+std::optional<QueueFailed> PathRemaker::queue_failed(std::uint32_t comm,
+                                                     const DeviceContext& context,
+                                                     const verbs::AsyncEvent& event) const {
+  const auto found = recipes_.find(comm);
+  if (found == recipes_.end()) return std::nullopt;
+  for (const Origin& path : found->second.paths) {
+    const bool is_its = event.cq != nullptr ? path.cq == event.cq : path.qpn == event.qp_num;
+    if (path.context != &context || !is_its) continue;
+    return QueueFailed{.path = path.place.number, .qpn = path.qpn, .event = event.text};
+  }
+  return std::nullopt;
 }
 
 void PathRemaker::forget(std::uint32_t comm) {
@@ -207,6 +227,7 @@ void PathRemaker::advance(const Key& key) {
   works_.erase(found);
   if (!made) return refuse(link, key.second, generation, &device, made.error());
   made->path = key.second;
+  recipes_.at(key.first).paths[key.second].note_queues(*made->resources);
   deliver(link, *std::move(made));
 }
 

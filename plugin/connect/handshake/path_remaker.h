@@ -46,6 +46,9 @@ class PathRemaker {
                 const std::string& peer_host);
   void forget(std::uint32_t comm);
   void take(const std::shared_ptr<CommLink>& link, PathOrder order);
+  // If the event is about a queue of this comm.
+  std::optional<QueueFailed> queue_failed(std::uint32_t comm, const DeviceContext& context,
+                                          const verbs::AsyncEvent& event) const;
 
  private:
   // How a path was made when the comm was.
@@ -54,6 +57,12 @@ class PathRemaker {
     const Device* device = nullptr;
     ibv_sge scratch = {};
     std::uint32_t window_key = 0;  // of this end's window; 0: there is none
+    // The queues that were made last.
+    const DeviceContext* context = nullptr;
+    std::uint32_t qpn = 0;
+    const void* cq = nullptr;
+
+    void note_queues(const PathResources& made);
   };
   struct Recipe {
     const CommPlan* plan = nullptr;
