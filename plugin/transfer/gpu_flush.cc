@@ -182,7 +182,7 @@ bool GpuFlush::flush_by_host() {
   const std::uint64_t owners = flushed_gpus_.load(std::memory_order_acquire);
   const gdr::GpuDirect* const gpus = comm_.gpus();
   if (gpus == nullptr || !gpus->flush_by_host(owners)) return false;
-  if (!std::exchange(says_by_host_, true)) {
+  if (flusher_->failed_rails() != 0 && !std::exchange(says_by_host_, true)) {
     BL_INFO(kLogNet, "%s: the CUDA driver flushes GPU memory until the NIC can again",
             comm_.name_for_log(0).c_str());
   }

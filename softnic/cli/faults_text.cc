@@ -42,6 +42,10 @@ std::string faults_text(const DeviceRecord& device, const PortRecord& port) {
   if (is_removed(device)) words.emplace_back("removed");
   add_pause(port, words);
   if (const std::uint32_t ppm = port.loss_ppm.load()) words.push_back("loss=" + share_text(ppm));
+  if (const std::uint32_t ppm = port.sent_loss_ppm.load())
+    words.push_back("loss-sent=" + share_text(ppm));
+  if (const std::uint64_t bytes = port.lost_over_bytes.load())
+    words.push_back(fmt::format("loss-over={}", bytes));
   if (const std::uint64_t ns = port.jitter_ns.load())
     words.push_back("jitter=" + duration_text(ns));
   if (const std::uint32_t pkey = port.pkey.load(); pkey != kDefaultPkey)

@@ -25,6 +25,8 @@ void reset(DeviceRecord& device, PortRecord& port) {
   shape(port, port.file_rate, port.file_latency);
   set_jitter(port, 0);
   set_loss(port, 0);
+  set_sent_loss(port, 0);
+  lose_over(port, 0);
   resume(port);
   disarm(port);
   port.pkey.store(kDefaultPkey);
@@ -43,6 +45,8 @@ void change_words(const Fabric& fabric, PortRef where, const PortCommand& comman
     case Kind::kLatency: return shape(port, port.rate_bytes_s.load(), command.value);
     case Kind::kJitter: return set_jitter(port, command.value);
     case Kind::kLoss: return set_loss(port, static_cast<std::uint32_t>(command.value));
+    case Kind::kSentLoss: return set_sent_loss(port, static_cast<std::uint32_t>(command.value));
+    case Kind::kLossOver: return lose_over(port, command.value);
     case Kind::kBlackHole: return black_hole(port);
     case Kind::kPause: return pause_until(port, pause_end(command.value));
     case Kind::kResume: return resume(port);

@@ -30,6 +30,8 @@ std::string command_text(const PortCommand& command) {
     case Kind::kLatency: return "latency=" + duration_text(command.value);
     case Kind::kJitter: return "jitter=" + duration_text(command.value);
     case Kind::kLoss: return "loss=" + share_text(command.value);
+    case Kind::kSentLoss: return "loss-sent=" + share_text(command.value);
+    case Kind::kLossOver: return fmt::format("loss-over={}", command.value);
     case Kind::kBlackHole: return "blackhole";
     case Kind::kPause:
       return command.value == 0 ? "pause" : "pause=" + duration_text(command.value);

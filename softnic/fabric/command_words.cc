@@ -82,6 +82,12 @@ beeline::Outcome<PortCommand> parse_error(Kind kind, const std::string& value) {
 }
 
 // "64@1"
+beeline::Outcome<std::uint64_t> parse_bytes_or_none(const std::string& text) {
+  const std::uint64_t bytes = positive_number(text);
+  if (bytes == 0 && text != "0") return fail(fmt::format("\"{}\" is not a number of bytes", text));
+  return bytes;
+}
+
 beeline::Outcome<PortCommand> parse_discard(Kind kind, const std::string& value) {
   const std::size_t at = value.find('@');
   if (at == std::string::npos)
@@ -138,6 +144,8 @@ constexpr Word kWords[] = {
     {"latency=", "TIME", Kind::kLatency, parse_value<parse_duration_ns>},
     {"jitter=", "TIME", Kind::kJitter, parse_value<parse_duration_ns>},
     {"loss=", "SHARE", Kind::kLoss, parse_value<parse_share_ppm>},
+    {"loss-sent=", "SHARE", Kind::kSentLoss, parse_value<parse_share_ppm>},
+    {"loss-over=", "BYTES", Kind::kLossOver, parse_value<parse_bytes_or_none>},
     {"blackhole", "", Kind::kBlackHole, parse_nothing},
     {"pause", "", Kind::kPause, parse_nothing},
     {"pause=", "TIME", Kind::kPause, parse_value<parse_pause>},

@@ -14,7 +14,7 @@
 namespace softnic {
 
 inline constexpr std::uint64_t kFabricMagic = 0x736f66746e696331;  // "softnic1"
-inline constexpr std::uint32_t kLayoutVersion = 7;
+inline constexpr std::uint32_t kLayoutVersion = 8;
 inline constexpr std::uint32_t kMaxSlots = 512;  // processes at a time; 9 bits of every QPN and key
 inline constexpr std::uint64_t kForEver = INT64_MAX;   // the end of a pause until `resume`
 inline constexpr std::uint32_t kDefaultPkey = 0xffff;  // full member of the default partition
@@ -56,6 +56,8 @@ struct PortRecord {
   Shared<std::uint64_t> latency_ns;
   Shared<std::uint64_t> jitter_ns;        // maximum extra latency of a message
   Shared<std::uint32_t> loss_ppm;         // of the pieces that this port sends or receives
+  Shared<std::uint32_t> sent_loss_ppm;    // of those that it sends
+  Shared<std::uint64_t> lost_over_bytes;  // messages that are longer are lost; 0: none is
   Shared<std::uint64_t> paused_until_ns;  // on the monotonic clock; 0: not paused; kForEver
   Shared<std::uint32_t> pkey;             // the one entry of the table
   Shared<std::uint32_t> reported_pkey;    // the P_Key that the last event reported

@@ -22,6 +22,8 @@ struct PortCommand {
     kLatency,
     kJitter,
     kLoss,
+    kSentLoss,
+    kLossOver,
     kBlackHole,
     kPause,
     kResume,
@@ -56,6 +58,8 @@ bool is_for_device(PortCommand::Kind kind);
 //   latency=50us        one way; ns us ms s
 //   jitter=50us         delays each message by a random time up to this
 //   loss=2.5%           loses this share (or 100ppm) of sent and received pieces; 0 ends it
+//   loss-sent=2.5%      the same, but only of what this port sends
+//   loss-over=BYTES     loses all messages that are longer; 0 ends it
 //   blackhole           loses all pieces, while the port is reported as up, until resume
 //   pause, pause=200ms  stops all data and all timeouts, until resume or for this time
 //   resume              ends blackhole and pause

@@ -14,6 +14,12 @@ void set_fault(PortRecord& port, std::uint32_t bit, bool on) {
   }
 }
 
+void update_lossy(PortRecord& port) {
+  set_fault(port, kFaultLossy,
+            port.loss_ppm.load() != 0 || port.sent_loss_ppm.load() != 0 ||
+                port.lost_over_bytes.load() != 0);
+}
+
 void update_shaped(PortRecord& port) {
   set_fault(
       port, kFaultShaped,
@@ -53,7 +59,17 @@ void set_jitter(PortRecord& port, std::uint64_t ns) {
 
 void set_loss(PortRecord& port, std::uint32_t ppm) {
   port.loss_ppm.store(ppm);
-  set_fault(port, kFaultLossy, ppm != 0);
+  update_lossy(port);
+}
+
+void set_sent_loss(PortRecord& port, std::uint32_t ppm) {
+  port.sent_loss_ppm.store(ppm);
+  update_lossy(port);
+}
+
+void lose_over(PortRecord& port, std::uint64_t bytes) {
+  port.lost_over_bytes.store(bytes);
+  update_lossy(port);
 }
 
 void black_hole(PortRecord& port) { set_fault(port, kFaultBlackHole, true); }

@@ -16,6 +16,8 @@ void switch_port(PortRecord& port, bool up);
 void shape(PortRecord& port, std::uint64_t rate_bytes_s, std::uint64_t latency_ns);
 void set_jitter(PortRecord& port, std::uint64_t ns);
 void set_loss(PortRecord& port, std::uint32_t ppm);
+void set_sent_loss(PortRecord& port, std::uint32_t ppm);
+void lose_over(PortRecord& port, std::uint64_t bytes);
 
 void black_hole(PortRecord& port);
 void pause_until(PortRecord& port, std::uint64_t monotonic_ns);

@@ -92,13 +92,21 @@ std::optional<std::int64_t> PeerRoute::paused_until(std::int64_t now) const noex
   return remote_ == nullptr ? std::nullopt : port_paused_until(*remote_, now);
 }
 
-std::uint32_t PeerRoute::loss_ppm() const noexcept {
-  const auto arriving = [](const PortRecord& port) {
-    return Random::kCertain - std::min(port.loss_ppm.load(), Random::kCertain);
+std::uint32_t PeerRoute::loss_ppm(const PortRecord& sends) const noexcept {
+  std::uint64_t arriving = Random::kCertain;
+  for (const std::uint32_t loss :
+       {local_->loss_ppm.load(), remote_->loss_ppm.load(), sends.sent_loss_ppm.load()}) {
+    arriving = arriving * (Random::kCertain - std::min(loss, Random::kCertain)) / Random::kCertain;
+  }
+  return Random::kCertain - static_cast<std::uint32_t>(arriving);
+}
+
+bool PeerRoute::loses(std::uint64_t length) const noexcept {
+  const auto is_over = [length](const PortRecord& port) {
+    const std::uint64_t most = port.lost_over_bytes.load();
+    return most != 0 && length > most;
   };
-  const std::uint64_t both =
-      std::uint64_t{arriving(*local_)} * arriving(*remote_) / Random::kCertain;
-  return Random::kCertain - static_cast<std::uint32_t>(both);
+  return is_over(*local_) || is_over(*remote_);
 }
 
 bool PeerRoute::refresh(Runtime& runtime, const ibv_qp_attr& attr, std::uint32_t own_device,

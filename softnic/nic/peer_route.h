@@ -55,11 +55,16 @@ class PeerRoute {
   }
   // When to check again, if one of the ports is paused.
   std::optional<std::int64_t> paused_until(std::int64_t now) const noexcept;
-  // How many of a million pieces are lost between the two ports.
-  std::uint32_t loss_ppm() const noexcept;
+  // How many of a million pieces are lost between the two ports: of those that the own port sends,
+  // and of those that the other one sends.
+  std::uint32_t sent_loss_ppm() const noexcept { return loss_ppm(*local_); }
+  std::uint32_t answer_loss_ppm() const noexcept { return loss_ppm(*remote_); }
+  // Whether messages of this length are lost.
+  bool loses(std::uint64_t length) const noexcept;
 
  private:
   bool is_current(const FabricHeader& header) const noexcept;
+  std::uint32_t loss_ppm(const PortRecord& sends) const noexcept;
   void forget_peer() noexcept { peer_.reset(); }
 
   std::shared_ptr<Peer> peer_;

@@ -106,7 +106,7 @@ class Requester {
                   Delivery delivery);
   Answer apply_armed_faults(SendWqe& wqe);
   void log_armed_fault(const SendWqe& wqe, const std::string& fault);
-  Delivery draw_delivery();
+  Delivery draw_delivery(std::uint64_t length);
   bool has_taken(std::uint64_t sequence, std::uint64_t end) const noexcept;
 
   // Applies an answer to the oldest unfinished request. Returns true if the next piece can follow.

@@ -52,14 +52,14 @@ Answer Requester::apply_port_faults(std::uint32_t faults, SendWqe& wqe, Delivery
     if (fault.verdict != Verdict::kPlaced) return fault;
   }
   if ((faults & (kFaultDown | kFaultRemoved | kFaultBlackHole)) != 0) return {Verdict::kNoAnswer};
-  if ((faults & kFaultLossy) != 0) delivery = draw_delivery();
+  if ((faults & kFaultLossy) != 0) delivery = draw_delivery(wqe.length);
   return {delivery == Delivery::kLost ? Verdict::kNoAnswer : Verdict::kPlaced};
 }
 
 // Decides at random whether the next piece and its answer are lost.
-Requester::Delivery Requester::draw_delivery() {
-  if (random_.happens(route_.loss_ppm())) return Delivery::kLost;
-  return random_.happens(route_.loss_ppm()) ? Delivery::kAnswerLost : Delivery::kArrives;
+Requester::Delivery Requester::draw_delivery(std::uint64_t length) {
+  if (route_.loses(length) || random_.happens(route_.sent_loss_ppm())) return Delivery::kLost;
+  return random_.happens(route_.answer_loss_ppm()) ? Delivery::kAnswerLost : Delivery::kArrives;
 }
 
 bool Requester::has_taken(std::uint64_t sequence, std::uint64_t end) const noexcept {

@@ -267,3 +267,21 @@ TEST_CASE("loss: a loss of 100% lets nothing through", "[softnic][loss]") {
   }
   CHECK(stream.into.is_zero(0, stream.into.size()));
 }
+
+TEST_CASE("loss: a port that loses what it sends receives requests, and answers none",
+          "[softnic][loss]") {
+  const bool is_sender = GENERATE(true, false);
+  Stream stream(1);
+  stream.fabric.command(is_sender ? "h0/softnic0" : "h0/softnic1", "loss-sent=100%");
+  CHECK(write_all(stream) == 0);
+  CHECK(stream.has_arrived(0) == !is_sender);
+}
+
+TEST_CASE("loss: messages that are too long are lost, and shorter ones pass", "[softnic][loss]") {
+  const bool passes = GENERATE(true, false);
+  Stream stream(1);
+  stream.fabric.command("h0/softnic1",
+                        "loss-over=" + std::to_string(passes ? kLossSize : kLossSize - 1));
+  CHECK(write_all(stream) == (passes ? kLossMessages : 0));
+  CHECK(stream.has_arrived(0) == passes);
+}

@@ -145,7 +145,8 @@ TEST_CASE("port_command: an unknown command is reported with the nearest one, or
   CHECK(complaint("explode") ==
         "unknown command \"explode\"; the commands are down, up, rate=RATE, latency=TIME, "
         "jitter=TIME, "
-        "loss=SHARE, blackhole, pause, pause=TIME, resume, error=STATUS@N, corrupt@N, "
+        "loss=SHARE, loss-sent=SHARE, loss-over=BYTES, blackhole, pause, pause=TIME, resume, "
+        "error=STATUS@N, corrupt@N, "
         "discard=BYTES@N, gid=INDEX:ADDRESS, "
         "pkey=PKEY, event=NAME, reset, remove, return, refuse-err=on|off and refuse-gpu=on|off");
   CHECK(complaint("error=retry_exc@1") ==
