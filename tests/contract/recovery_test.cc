@@ -77,13 +77,12 @@ void must_have_lost_path(End& end) {
 }  // namespace
 
 TEST_CASE("recovery: every byte arrives although a NIC of several fails", "[contract][recovery]") {
-  const Abi abi = GENERATE(Abi::kV8, Abi::kV12);
   const std::string target = GENERATE("h0/softnic1", "h1/softnic6");
   const std::string fault = GENERATE("down", "blackhole", "event=qp_fatal", "event=cq_err");
-  CAPTURE(abi, target, fault);
+  CAPTURE(target, fault);
   const UndoneFaults undone(target);
   run_flow(
-      {abi, PeerMode::kProcesses}, want_recovery,
+      {Abi::kV12, PeerMode::kProcesses}, want_recovery,
       [&](Sender& end) {
         send_rounds(end, target, fault);
         must_have_lost_path(end);
@@ -138,33 +137,6 @@ TEST_CASE("recovery: a device that is removed is left", "[contract][recovery]") 
         receive_rounds(end);
         must_have_left_device(end);
       });
-}
-
-// The end with such a device takes its report after the other end is fenced.
-TEST_CASE("recovery: a device may refuse to move a queue pair to the error state",
-          "[contract][recovery]") {
-  const std::string target = GENERATE("h0/softnic1", "h1/softnic6");
-  const bool has_others = GENERATE(true, false);
-  CAPTURE(target, has_others);
-  const std::string refusing =
-      has_others ? target : target.substr(0, 3) + "softnic" + (target[1] == '0' ? "0" : "7");
-  const UndoneFaults undone(refusing);
-  const auto prepare = [&](Peer& peer) {
-    want_recovery(peer);
-    if (!has_others) unsetenv("BEELINE_RAILS");
-  };
-  run_flow(
-      {Abi::kV12, PeerMode::kProcesses}, prepare,
-      [&](Sender& end) {
-        std::jthread repair([&] {
-          wait_until([] { return log_has(NCCL_LOG_WARN, {"is out of use"}); }, "the fault");
-          disturb(refusing, "up");
-        });
-        disturb(refusing, "refuse-err=on");
-        send_rounds(end, refusing, "down");
-        wait_until([] { return log_has(NCCL_LOG_WARN, {"is in use again"}); }, "the failed path");
-      },
-      receive_rounds);
 }
 
 // In the meantime NCCL calls neither end.
@@ -325,25 +297,6 @@ TEST_CASE("recovery: a process may fork while a NIC is out of use", "[contract][
       });
 }
 
-TEST_CASE("recovery: both ends of a path may fail at once", "[contract][recovery]") {
-  const UndoneFaults undone("h0/softnic1");
-  const UndoneFaults undone_as_well("h1/softnic5");
-  run_flow(
-      {Abi::kV12, PeerMode::kProcesses}, want_recovery,
-      [&](Sender& end) {
-        std::jthread other([] { disturb("h1/softnic5", "down"); });
-        send_rounds(end, "h0/softnic1", "down");
-        must_have_lost_path(end);
-        std::jthread back([] { disturb("h1/softnic5", "reset"); });
-        disturb("h0/softnic1", "reset");
-        wait_until([] { return log_has(NCCL_LOG_WARN, {"is in use again"}); }, "the failed path");
-      },
-      [&](Receiver& end) {
-        receive_rounds(end);
-        must_have_lost_path(end);
-      });
-}
-
 TEST_CASE("recovery: a connection without any path ends after BEELINE_GIVE_UP_AFTER",
           "[contract][recovery]") {
   const std::string target = GENERATE("h0/softnic0", "h1/softnic7");
@@ -400,55 +353,6 @@ TEST_CASE("recovery: a NIC may come back with another address", "[contract][reco
         send_rounds(end, target, "down");
       },
       receive_rounds);
-}
-
-// Both NICs of one end fail, others of that host stand in for them, and one of the two works again.
-// The other path waits for its own NIC, although the one that has stood in is well.
-TEST_CASE("recovery: no NIC stands in beside one of the connection's own that works",
-          "[contract][recovery]") {
-  struct Case {
-    size_t rank;
-    const char* returns;
-    const char* stays_down;
-  };
-  const Case fault =
-      GENERATE(Case{0, "h0/softnic0", "h0/softnic1"}, Case{1, "h1/softnic7", "h1/softnic6"});
-  CAPTURE(fault.rank);
-  const UndoneFaults undone(fault.returns);
-  const UndoneFaults undone_too(fault.stays_down);
-  const auto prepare = [](Peer& peer) {
-    want_recovery(peer);
-    setenv("BEELINE_RAILS", "2", 1);
-  };
-  const auto warnings = [](const char* text) {
-    return find_log_lines(NCCL_LOG_WARN, {text}).size();
-  };
-  const auto stand_ins = [&] { return warnings("This device stands in for"); };
-  const auto wait_for_own_device = [&](End& end) {
-    end.peer.meet();
-    if (end.peer.rank() == fault.rank) {
-      BL_MUST(stand_ins() != 0);
-      disturb(fault.returns, "reset");
-      const auto are_gone = [&] {
-        return warnings("is in use again") > stand_ins() && warnings("works again") == stand_ins();
-      };
-      wait_until(are_gone, "its own NIC, and for no other");
-    }
-    end.peer.meet();
-  };
-  run_flow(
-      {Abi::kV12, PeerMode::kProcesses}, prepare,
-      [&](Sender& end) {
-        disturb(fault.stays_down, "down");
-        send_rounds(end, fault.returns, "down");
-        wait_for_own_device(end);
-        send_rounds(end, fault.returns, "up");
-      },
-      [&](Receiver& end) {
-        receive_rounds(end);
-        wait_for_own_device(end);
-        receive_rounds(end);
-      });
 }
 
 // The only NIC of one end fails for good, and another one of that host carries on, until the first

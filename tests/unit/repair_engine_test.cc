@@ -195,6 +195,35 @@ TEST_CASE("engine: a path goes back to its own device once that has been well fo
   CHECK(well_for() == 10);
 }
 
+TEST_CASE("engine: no device stands in beside one of the comm's own that works") {
+  RepairEngine::Facts facts = one_path(true);
+  facts.paths = 2;
+  facts.path[1].rail = 1;
+  TimedEngine end(facts);
+  end.now.has_standby = true;
+  (void)end.take(Path::kFailed, 1);
+  (void)end.take(Path::kPeerFenced, 1);
+  (void)end.take(RepairEvent{.kind = Event::kLook, .path = 1, .is_fenced = true});
+  end.lose_path();
+  (void)end.own_port(false);
+  (void)end.take(Event::kLookAtComm);
+  end.now.ns += kSec;
+  (void)end.take(Event::kLookAtComm);
+  end.make_path(true);
+  const auto leaves_after = [&](std::int64_t ns) {
+    end.now.ns += ns;
+    return has(end.look(), Command::kBesideOwn);
+  };
+  for (int i = 0; i < 20; ++i) CHECK(!leaves_after(kSec));  // no other path works
+  (void)end.take(Path::kQueuesMade, 1);
+  (void)end.take(Path::kAnswer, 1, end.engine.status(1).generation);
+  (void)end.take(Event::kConnected, 1);
+  (void)end.take(Event::kJoined, 1);
+  REQUIRE(end.engine.status(1).state == PathState::kUp);
+  for (int i = 0; i < 5; ++i) CHECK(!leaves_after(kSec));  // the own one may flap
+  CHECK(leaves_after(kSec));
+}
+
 TEST_CASE("engine: the time for flushed completions begins when the queue pair is in ERROR") {
   TimedEngine end(one_path(false));
   (void)end.take(Path::kFailed);
