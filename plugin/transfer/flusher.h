@@ -89,9 +89,7 @@ class Flusher {
       const auto request = static_cast<std::uint16_t>(std::countr_zero(rest));
       Plan& plan = plans_[request];
       for (std::uint8_t i = 0; i < plan.count; ++i) {
-        for (int left = std::popcount(unsigned{plan.rails[i]} & rails); left > 0; --left) {
-          forget(request);
-        }
+        for (unsigned left = plan.rails[i] & rails; left != 0; left &= left - 1) forget(request);
         plan.rails[i] &= static_cast<std::uint8_t>(~rails);
       }
       if (reads_left(request) == 0) waiting_ &= ~(std::uint64_t{1} << request);

@@ -36,8 +36,8 @@ class CommService {
   // Serves those that peers have written to in-band: an application that makes no calls does not
   // look.
   void look_for_messages(const std::vector<std::shared_ptr<CommLink>>& links);
-  // Whether a queue of this process does not work any more, by no fault of a peer: a peer that closes
-  // may cause the other events of queue pairs.
+  // Whether a queue of this process does not work any more, by no fault of a peer: a peer that
+  // closes may cause the other events of queue pairs.
   static bool is_queue_error(const verbs::AsyncEvent& event) noexcept {
     return event.type == IBV_EVENT_QP_FATAL || event.type == IBV_EVENT_CQ_ERR;
   }
