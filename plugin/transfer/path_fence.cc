@@ -85,6 +85,8 @@ bool Comm::join(Path& path, PathResources& made, std::uint32_t generation) {
 
 Comm::FenceState Comm::poll_fence(Path& path) {
   if (path.posts) return FenceState::kOrdered;
+  // What has arrived counts, also if the device cannot be stopped: the report comes all the same.
+  if (path.fence_left != 0) collect();
   if (path.fence != nullptr) {
     const FenceOrder::State state = path.fence->state();
     if (state == FenceOrder::State::kWaits || state == FenceOrder::State::kRuns) {
@@ -94,7 +96,6 @@ Comm::FenceState Comm::poll_fence(Path& path) {
     if (state == FenceOrder::State::kInError) post_fence_marks(path);
   }
   if (path.fence_left == Path::kNoMarks) return FenceState::kRefused;
-  if (path.fence_left != 0) collect();
   if (path.fence_left == 0 && !path.is_read_back) {
     const std::optional<std::uint8_t> reads = read_back(path);
     if (!reads) return FenceState::kInError;

@@ -58,8 +58,8 @@ CLI::App* add_ctl(CLI::App& app, Line& line) {
   ctl->add_option("target", line.target, "[host/]device[:port]");
   ctl->add_option("command", line.commands,
                   "Of a port: down, up, rate=200M|max, latency=50us, jitter=50us,\n"
-                  "loss=2.5%, loss-sent=2.5%, loss-over=BYTES, blackhole, pause, pause=200ms, "
-                  "resume, error=STATUS@N,\n"
+                  "loss=2.5%, loss-sent=2.5%, loss-over=4096, blackhole,\n"
+                  "pause, pause=200ms, resume, error=STATUS@N,\n"
                   "corrupt@N, discard=BYTES@N, gid=3:fe80::1|none, pkey=0x8001,\n"
                   "event=NAME, reset. Of a device: remove, return,\n"
                   "refuse-err=on|off, refuse-gpu=on|off");

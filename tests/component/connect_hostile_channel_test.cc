@@ -237,6 +237,7 @@ TEST_CASE("hostile: comms that cannot be established do not fill the log", "[com
   }
   CHECK(rig.log.count("accept on") >= 10);
   CHECK(rig.log.count("accept on") <= 20 + 12);
+  client.sync();
   CHECK_FALSE(rig.a.accept(rig.listener));  // once: this peer has been invited
   rig.must_accept_real_peer();
 }
