@@ -33,25 +33,29 @@ class PeerSilence {
   // `silent_ns`: what is known already. `progress` counts what has come from the peer by any way.
   void begin(std::int64_t now_ns, std::int64_t silent_ns, std::uint64_t progress) noexcept {
     judged_ns_ = now_ns;
-    silent_ns_ = silent_ns;
+    silent_ns_ = alone_ns_ = silent_ns;
     progress_ = progress;
   }
   // The peer has answered on the channel.
   void heard(std::int64_t now_ns) noexcept {
-    silent_ns_ = 0;
+    silent_ns_ = alone_ns_ = 0;
     judged_ns_ = now_ns;
   }
   // The peer has not answered on the channel since the last look.
   Verdict look(std::int64_t now_ns, std::uint64_t progress, const Limits& limits,
                const Facts& facts) noexcept {
-    silent_ns_ += std::min(now_ns - judged_ns_, times::kLongestSilenceAtOnceNs);
+    const std::int64_t passed_ns = std::min(now_ns - judged_ns_, times::kLongestSilenceAtOnceNs);
     judged_ns_ = now_ns;
-    if (progress != progress_) silent_ns_ = 0;
+    silent_ns_ += passed_ns;
+    alone_ns_ += passed_ns;
+    if (progress != progress_) silent_ns_ = alone_ns_ = 0;
     progress_ = progress;
-    if (silent_ns_ < limits.peer_ns) return Verdict::kWait;
     const bool may_be_network =
         facts.are_own_ports_down || (facts.has_other_hosts && !facts.hears_others);
-    if (!may_be_network) return Verdict::kDead;
+    // When the network comes back, some hosts are heard before others.
+    if (may_be_network) alone_ns_ = 0;
+    if (silent_ns_ < limits.peer_ns) return Verdict::kWait;
+    if (!may_be_network) return alone_ns_ < limits.peer_ns ? Verdict::kWait : Verdict::kDead;
     const bool is_over = limits.outage_ns != 0 && silent_ns_ >= limits.outage_ns;
     return is_over ? Verdict::kOutageTooLong : Verdict::kWaitForNetwork;
   }
@@ -61,6 +65,7 @@ class PeerSilence {
  private:
   std::int64_t judged_ns_ = 0;
   std::int64_t silent_ns_ = 0;
+  std::int64_t alone_ns_ = 0;  // of that, since the network was last in doubt
   std::uint64_t progress_ = 0;
 };
 

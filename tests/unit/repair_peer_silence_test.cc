@@ -44,7 +44,8 @@ TEST_CASE("silence: while the network may be at fault, a peer is waited for long
   CHECK(after(silence, now, 1, facts) == Judged::kWaitForNetwork);
   CHECK(after(silence, now, 279, facts) == Judged::kWaitForNetwork);
   CHECK(after(silence, now, 1, facts) == Judged::kOutageTooLong);
-  // The network is back, and this peer is not.
+  // The network is back. This peer may be the last one that is.
+  CHECK(after(silence, now, 19, Facts{}) == Judged::kWait);
   CHECK(after(silence, now, 1, Facts{}) == Judged::kDead);
 
   PeerSilence unlimited;
