@@ -85,16 +85,16 @@ bool Comm::join(Path& path, PathResources& made, std::uint32_t generation) {
 
 Comm::FenceState Comm::poll_fence(Path& path) {
   if (path.posts) return FenceState::kOrdered;
-  // What has arrived counts, also if the device cannot be stopped: the report comes all the same.
-  if (path.fence_left != 0) collect();
+  bool is_ordered = false;
   if (path.fence != nullptr) {
     const FenceOrder::State state = path.fence->state();
-    if (state == FenceOrder::State::kWaits || state == FenceOrder::State::kRuns) {
-      return FenceState::kOrdered;
-    }
-    path.fence.reset();
+    is_ordered = state == FenceOrder::State::kWaits || state == FenceOrder::State::kRuns;
+    if (!is_ordered) path.fence.reset();
     if (state == FenceOrder::State::kInError) post_fence_marks(path);
   }
+  // What has arrived counts, also if the device cannot be stopped: the report comes all the same.
+  if (path.fence_left != 0) collect();
+  if (is_ordered) return FenceState::kOrdered;
   if (path.fence_left == Path::kNoMarks) return FenceState::kRefused;
   if (path.fence_left == 0 && !path.is_read_back) {
     const std::optional<std::uint8_t> reads = read_back(path);
