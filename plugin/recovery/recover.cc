@@ -152,11 +152,13 @@ Status Recover::on_quiet(Comm& comm, StallWatch::Verdict verdict) {
 
 // Nothing fails then, and nothing moves. The wait is usually the application's.
 void Recover::ask_for_line(Comm& comm, std::int64_t now) {
+  if (ask_after_ns_ == 0 || comm.role() != Role::kReceive) return;
+  if (waited_ == nullptr) waited_ = std::make_unique<Waited>();
   const auto awaited = comm.awaited_line();
-  if (std::exchange(awaited_, awaited) != awaited) awaited_since_ns_ = now;
-  if (!awaited || ask_after_ns_ == 0 || now - awaited_since_ns_ < ask_after_ns_) return;
+  if (std::exchange(waited_->line, awaited) != awaited) waited_->since_ns = now;
+  if (!awaited || now - waited_->since_ns < ask_after_ns_) return;
   if (!comm.link().exchanges_reports() || comm.link().has_ended()) return;
-  awaited_since_ns_ = now;
+  waited_->since_ns = now;
   const RepairEngine& engine = state(comm).engine;
   send(comm, wire::PathNote{.path = awaited->path,
                             .generation = engine.status(awaited->path).generation,

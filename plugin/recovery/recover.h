@@ -140,13 +140,17 @@ class Recover final : public PathEvents {
   };
 
   Ending ending_;
-  std::optional<Suspected> suspected_;
+  std::unique_ptr<Suspected> suspected_;
   Status end_;  // not ok: the comm has ended
   bool refusal_logged_ = false;
   const RepairLimits limits_;
   const std::int64_t ask_after_ns_;
-  std::optional<AwaitedLine> awaited_;  // as of the last look
-  std::int64_t awaited_since_ns_ = 0;   // or since this end has asked
+  // For what a receiver waits, as of the last look.
+  struct Waited {
+    std::optional<AwaitedLine> line;
+    std::int64_t since_ns = 0;  // or since this end has asked
+  };
+  std::unique_ptr<Waited> waited_;  // made when a comm first waits
   std::unique_ptr<State> state_;
   std::unique_ptr<SilenceWatch> silence_;  // made when a comm with several paths first waits
 };

@@ -54,14 +54,14 @@ void Recover::suspect(Comm& comm, const Path& path, const ibv_wc& failed, const 
   // The stall watch may have looked last a long time ago.
   const std::int64_t now = now_ns();
   ending_.suspect(path.index, now);
-  suspected_ = {
+  suspected_ = std::make_unique<Suspected>(Suspected{
       .request = {.doing = doing,
                   .status = failed.status,
                   .vendor_error = failed.vendor_err,
                   .qpn = failed.qp_num,
                   .peer_qpn = path.resources->peer_qpn,
                   .transport = path.resources->device->transport},
-      .worked_until_ns = std::max(comm.watch().quiet_since_ns(), now - times::kLongestRetryNs)};
+      .worked_until_ns = std::max(comm.watch().quiet_since_ns(), now - times::kLongestRetryNs)});
   comm.gate().raise_alarm();
 }
 

@@ -61,7 +61,7 @@ Comm::Comm(std::unique_ptr<Connection> connection, std::uint32_t send_depth,
 
 Comm::~Comm() {
   for (Path& path : paths()) {
-    if (path.fence != nullptr) path.fence->end();
+    if (path.repair != nullptr && path.repair->fence != nullptr) path.repair->fence->end();
   }
   if (paths_ != &only_path_) std::destroy_n(paths_, path_count_);
 }
@@ -77,8 +77,9 @@ void Comm::take_resources(Path& path) noexcept {
   path.lkey = control_key(resources);
   path.window_key = resources.window_key.value_or(connection_.window.rkeys[resources.peer_rail]);
   path.is_device_left = false;
-  if (path.fence != nullptr) path.fence->withdraw();  // the former queue pair goes
-  path.fence.reset();
+  if (path.repair == nullptr || path.repair->fence == nullptr) return;
+  path.repair->fence->withdraw();  // the former queue pair goes
+  path.repair->fence.reset();
 }
 
 std::shared_ptr<RegisteredBuffers> Comm::buffers() {

@@ -19,6 +19,7 @@
 
 #include "common/check/assert.h"
 #include "plugin/device/loopback.h"
+#include "plugin/repair/times.h"
 #include "plugin/transfer/work_id.h"
 #include "plugin/wire/limits.h"
 
@@ -79,6 +80,12 @@ class Flusher {
   bool is_broken(std::uint8_t rails) const noexcept;
   bool has_loopbacks(std::uint8_t rails) const noexcept;          // each of them
   std::uint8_t failed_rails() const noexcept { return failed_; }  // of which a READ has failed
+  // How many READs of the rail have failed since one has not.
+  std::uint8_t& failures_in_a_row(std::size_t rail) noexcept {
+    return rails_[rail].failures_in_a_row;
+  }
+  // When all that the rail has written is there; kNever: not known.
+  std::int64_t& settled_ns(std::size_t rail) noexcept { return rails_[rail].settled_ns; }
   int refusal() const noexcept { return refusal_; }  // the errno of the last READ not accepted
   bool waits() const noexcept { return waiting_ != 0; }
   bool waits_for(std::size_t rail) const noexcept;
@@ -148,7 +155,9 @@ class Flusher {
 
   struct RailState {
     const Loopback* loopback = nullptr;
+    std::int64_t settled_ns = times::kNever;
     std::uint32_t lkey = 0;
+    std::uint8_t failures_in_a_row = 0;
     std::uint32_t posted = 0;
     std::array<std::uint8_t, kRequests> reads{};  // of these, by request
   };

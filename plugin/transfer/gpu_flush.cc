@@ -27,9 +27,7 @@ GpuFlush::GpuFlush(const Parts& parts, const CommOptions& options) noexcept
       lines_(parts.lines),
       requests_(parts.requests),
       gid_(options.gid),
-      pkey_(options.pkey) {
-  settled_ns_.fill(times::kNever);
-}
+      pkey_(options.pkey) {}
 
 bool GpuFlush::begin(Request& request, std::span<const FlushTarget> targets, std::uint32_t next,
                      Errc* code) {
@@ -154,7 +152,7 @@ void GpuFlush::on_completion(const Path& path, const ibv_wc& completion) {
   const bool is_read = completion.status == IBV_WC_SUCCESS;
   flusher_->on_completion(path.rail, request, is_read);
   if (is_read) {
-    failures_in_a_row_[path.rail] = 0;
+    flusher_->failures_in_a_row(path.rail) = 0;
     --requests_[request].missing;
     return;
   }
@@ -162,7 +160,8 @@ void GpuFlush::on_completion(const Path& path, const ibv_wc& completion) {
   if (flusher_->has_left(path.rail) || drop_if_host_flushes()) return;
   comm_.gate().raise_alarm();  // until settle() has nothing left
   if (!path.posts) return;     // it gets a new loopback with its new queue pair
-  if (!is_path_failure(completion.status) || ++failures_in_a_row_[path.rail] == kMostFailures) {
+  if (!is_path_failure(completion.status) ||
+      ++flusher_->failures_in_a_row(path.rail) == kMostFailures) {
     const std::string why = "a READ of it by " + path.resources->device->ibdev +
                             " failed: " + verbs::wc_status_text(completion.status);
     (void)comm_.events().on_fault(comm_, Errc::kSystem, kDoing, why);
@@ -194,7 +193,7 @@ bool GpuFlush::settle() {
   bool waits = false;
   for (const Path& path : paths()) {
     if (!flusher_->is_broken(bit_of(path)) || !flusher_->waits_for(path.rail)) continue;
-    std::int64_t& settled_ns = settled_ns_[path.rail];
+    std::int64_t& settled_ns = flusher_->settled_ns(path.rail);
     if (may_still_write(path.rail)) {
       settled_ns = times::kNever;
     } else if (const std::int64_t now = now_ns(); settled_ns == times::kNever) {

@@ -124,14 +124,12 @@ class GpuFlush {
   Request* const requests_;
   const GidPolicy gid_;
   const PkeyChoice pkey_;
-  std::mutex preparing_;                                           // serializes prepare()
-  std::uint8_t rails_flushed_by_host_ = 0;                         // logged; a bit for each
-  std::uint8_t unflushed_rails_ = 0;                               // the same
-  bool says_by_host_ = false;                                      // logged that the driver flushes
-  std::array<std::uint8_t, wire::kMaxRails> failures_in_a_row_{};  // of READs, by rail
-  std::array<std::int64_t, wire::kMaxRails> settled_ns_;  // when the rail's writes are there
-  std::atomic<std::uint64_t> flushed_gpus_{0};            // FlushNeed::owner of all prepared memory
-  std::unique_ptr<Flusher> flusher_;                      // made by prepare()
+  std::mutex preparing_;                        // serializes prepare()
+  std::uint8_t rails_flushed_by_host_ = 0;      // logged; a bit for each
+  std::uint8_t unflushed_rails_ = 0;            // the same
+  bool says_by_host_ = false;                   // logged that the driver flushes
+  std::atomic<std::uint64_t> flushed_gpus_{0};  // FlushNeed::owner of all prepared memory
+  std::unique_ptr<Flusher> flusher_;            // made by prepare()
 };
 
 }  // namespace beeline

@@ -13,7 +13,6 @@
 #include <cstdint>
 #include <memory>
 
-#include "plugin/connect/comm/fence_order.h"
 #include "plugin/connect/comm/path_resources.h"
 #include "plugin/device/device.h"
 #include "plugin/repair/path_machine.h"
@@ -84,7 +83,6 @@ struct Path {
   const Device* rail_device = nullptr;
   std::unique_ptr<PathSilence> silence;  // null until a comm with several paths waits
   std::unique_ptr<PathRepair> repair;    // null until a path of the comm fails
-  std::shared_ptr<FenceOrder> fence;     // from when it is ordered until its result is taken
 };
 
 }  // namespace beeline

@@ -28,8 +28,9 @@ Status Comm::fence(Path& path) {
   if (path.resources->device->context->is_gone()) {
     return fail(Errc::kSystem, "move a queue pair to ERROR", ENODEV);
   }
-  path.fence = std::make_shared<FenceOrder>(path.resources->queues.qp);
-  link_->order({.path = path.index, .generation = path.generation, .what = path.fence});
+  if (path.repair == nullptr) path.repair = std::make_unique<PathRepair>();
+  path.repair->fence = std::make_shared<FenceOrder>(path.resources->queues.qp);
+  link_->order({.path = path.index, .generation = path.generation, .what = path.repair->fence});
   return {};
 }
 
@@ -86,10 +87,10 @@ bool Comm::join(Path& path, PathResources& made, std::uint32_t generation) {
 Comm::FenceState Comm::poll_fence(Path& path) {
   if (path.posts) return FenceState::kOrdered;
   bool is_ordered = false;
-  if (path.fence != nullptr) {
-    const FenceOrder::State state = path.fence->state();
+  if (path.repair != nullptr && path.repair->fence != nullptr) {
+    const FenceOrder::State state = path.repair->fence->state();
     is_ordered = state == FenceOrder::State::kWaits || state == FenceOrder::State::kRuns;
-    if (!is_ordered) path.fence.reset();
+    if (!is_ordered) path.repair->fence.reset();
     if (state == FenceOrder::State::kInError) post_fence_marks(path);
   }
   // What has arrived counts, also if the device cannot be stopped: the report comes all the same.

@@ -10,6 +10,7 @@
 #include <string>
 #include <utility>
 
+#include "plugin/connect/comm/fence_order.h"
 #include "plugin/connect/comm/path_resources.h"
 #include "plugin/wire/message_remake.h"
 
@@ -34,6 +35,7 @@ struct PathRepair {
   std::uint32_t window_key = 0;                  // with either
   std::optional<wire::LineKeys> line_keys = {};  // sender: came with the answer
   bool writes_in_band = false;                   // one write is under way
+  std::shared_ptr<FenceOrder> fence = {};  // from when it is ordered until its result is taken
   // The new queue pair, from when the control thread has made it until the comm uses it.
   std::unique_ptr<PathResources> made = {};
 };

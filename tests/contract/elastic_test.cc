@@ -11,23 +11,23 @@ using namespace beeline::test;
 
 namespace {
 
-constexpr uint32_t kTimes = 100;
-constexpr uint32_t kLives = 16;
-constexpr size_t kBytes = 300'000;
-constexpr size_t kSurvivor = 0;
-constexpr size_t kVictim = 1;
+constexpr uint32_t kCommunicators = 100;
+constexpr uint32_t kNewCommunicators = 16;
+constexpr size_t kElasticBytes = 300'000;
+constexpr size_t kSurvivorRank = 0;
+constexpr size_t kVictimRank = 1;
 
 // Both ends of two connections with the other process, one in each direction.
-struct Pair {
+struct BothWays {
   Comm send;
   Comm recv;
 };
 
-Pair join(Peer& peer, const Session& session) {
+BothWays connect_both_ways(Peer& peer, const Session& session) {
   Handle ours;
   const Comm listener = listen(session, 0, &ours);
   Handle theirs = peer.exchange(ours);
-  Pair pair;
+  BothWays pair;
   wait_until(
       [&] {
         if (!pair.send) {
@@ -58,33 +58,33 @@ TEST_CASE("elastic: after a process has died, another closes with open requests 
   const auto survivor = [&](Peer& peer) {
     begin_anew(0);  // the devices stay open from now on
     Levels before = levels();
-    before.descriptors += kLives / 2;  // a leak in each life would be more
+    before.descriptors += kNewCommunicators / 2;  // a leak in each life would be more
     {
       const Session session(Abi::kV12);
-      Pair pair = join(peer, session);
-      Buffer from(session.net(), pair.send, kBytes);
-      Buffer into(session.net(), pair.recv, kBytes);
+      BothWays pair = connect_both_ways(peer, session);
+      Buffer from(session.net(), pair.send, kElasticBytes);
+      Buffer into(session.net(), pair.recv, kElasticBytes);
       const Request receive = irecv(session.net(), pair.recv, into.all());
       peer.meet();  // the other process has posted a receive
       const Request send = isend(session.net(), pair.send, from.all());
       if (!has_path) disturb(port, "down");
-      peer.kill(kVictim);
+      peer.kill(kVictimRank);
       from.drop();
       into.drop();
       pair.send.close();
       pair.recv.close();
     }
     if (!has_path) disturb(port, "up");
-    for (uint32_t seed = 1; seed <= kLives; ++seed) begin_anew(seed);
+    for (uint32_t seed = 1; seed <= kNewCommunicators; ++seed) begin_anew(seed);
     must_return_to(before);
   };
   const auto victim = [](Peer& peer) {
     const Session session(Abi::kV12);
-    Pair pair = join(peer, session);
-    Buffer into(session.net(), pair.recv, kBytes);
+    BothWays pair = connect_both_ways(peer, session);
+    Buffer into(session.net(), pair.recv, kElasticBytes);
     const Request receive = irecv(session.net(), pair.recv, into.all());
     peer.meet();
-    peer.receive<bool>(kSurvivor);  // never comes
+    peer.receive<bool>(kSurvivorRank);  // never comes
   };
   run_two(PeerMode::kProcesses, survivor, victim);
 }
@@ -96,7 +96,7 @@ TEST_CASE("elastic: communicators begin and end a hundred times beside one that 
     const Session living(Abi::kV12);
     const Link link = link_to_self(living);
     Levels level{};
-    for (uint32_t i = 0; i < kTimes; ++i) {
+    for (uint32_t i = 0; i < kCommunicators; ++i) {
       {
         const Session next(Abi::kV12);
         must_carry(next.net(), link_to_self(next), i);
@@ -104,7 +104,7 @@ TEST_CASE("elastic: communicators begin and end a hundred times beside one that 
       }
       if (i == 2) level = levels();
     }
-    level.descriptors += kTimes / 2;  // a leak each time would be more
+    level.descriptors += kCommunicators / 2;  // a leak each time would be more
     must_return_to(level);
   });
 }

@@ -7,7 +7,7 @@
 
 #include <atomic>
 #include <cstdint>
-#include <deque>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -105,7 +105,7 @@ class CommLink final : public Link, public std::enable_shared_from_this<CommLink
   // Under the mutex:
   std::string failure_;                     // that the peer was told of
   std::vector<wire::Fenced> sent_reports_;  // the last of each path
-  std::deque<PathMail> mail_;               // not taken
+  std::list<PathMail> mail_;                // not taken
 };
 
 }  // namespace beeline
