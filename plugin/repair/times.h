@@ -83,9 +83,9 @@ inline constexpr std::int64_t kLongestWayNs = 200 * kNsPerMs;
 // after it first did, because a device that is removed refuses before its event is read, and a
 // device that is gone needs no fence.
 inline constexpr std::int64_t kLongestNewsNs = kNsPerSec;
-// What a device has written to a GPU is there this long after the device has stopped, if no READ
-// can show it: PCIe delivers writes within microseconds, and a root port gives up a device that has
-// not answered for 50 ms.
+// Where no READ can flush them, a device's writes to a GPU count as visible this long after the
+// device has stopped, because PCIe delivers writes within microseconds, and a root port gives up a
+// device that has not answered for 50 ms.
 inline constexpr std::int64_t kLongestPostedNs = kNsPerSec;
 // A receiver waits this long for data that its device has acknowledged: the completion comes within
 // microseconds of the acknowledgment or, from a device that has lost the data, never.

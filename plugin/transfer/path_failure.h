@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a failed completion says of its cause.
+// Tells a failure of a path from a fault of a program, by the status of a completion.
 #pragma once
 
 #include <infiniband/verbs.h>

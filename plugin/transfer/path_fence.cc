@@ -93,7 +93,8 @@ Comm::FenceState Comm::poll_fence(Path& path) {
     if (!is_ordered) path.repair->fence.reset();
     if (state == FenceOrder::State::kInError) post_fence_marks(path);
   }
-  // What has arrived counts, also if the device cannot be stopped: the report comes all the same.
+  // Also if the device cannot be stopped: this end reports later what it has, so it takes all
+  // completions that are there.
   if (path.fence_left != 0) collect();
   if (is_ordered) return FenceState::kOrdered;
   if (path.fence_left == Path::kNoMarks) return FenceState::kRefused;
