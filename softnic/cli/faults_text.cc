@@ -53,6 +53,9 @@ std::string faults_text(const DeviceRecord& device, const PortRecord& port) {
   add_armed(port, words);
   if (device.refuses_to_break.load() != 0) words.emplace_back("refuse-err");
   if (device.refuses_gpu_memory.load() != 0) words.emplace_back("refuse-gpu");
+  if (device.hides_events.load() != 0) words.emplace_back("hide-events");
+  if (const std::uint64_t ns = device.command_ns.load())
+    words.push_back("command=" + duration_text(ns));
   return words.empty() ? "-" : fmt::format("{}", fmt::join(words, " "));
 }
 

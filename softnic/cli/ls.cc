@@ -35,7 +35,7 @@ std::vector<std::string> port_row(const std::string& host, const DeviceRecord& d
           duration_text(port.latency_ns.load()),
           faults_text(device, port),
           std::to_string(gid_count(port)),
-          ethernet ? port.netdev : fmt::format("lid {}", port.lid),
+          ethernet ? port.netdev : fmt::format("lid {}", port.lid.load()),
           network.empty() ? "-" : network};
 }
 

@@ -61,8 +61,9 @@ CLI::App* add_ctl(CLI::App& app, Line& line) {
                   "loss=2.5%, loss-sent=2.5%, loss-over=4096, blackhole,\n"
                   "pause, pause=200ms, resume, error=STATUS@N,\n"
                   "corrupt@N, discard=BYTES@N, gid=3:fe80::1|none, pkey=0x8001,\n"
-                  "event=NAME, reset. Of a device: remove, return,\n"
-                  "refuse-err=on|off, refuse-gpu=on|off");
+                  "lid=7, event=NAME, reset. Of a device: remove, return,\n"
+                  "refuse-err=on|off, refuse-gpu=on|off, hide-events=on|off,\n"
+                  "command=100ms");
   return ctl;
 }
 

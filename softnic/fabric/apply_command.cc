@@ -20,7 +20,7 @@ std::uint64_t pause_end(std::uint64_t ns) {
   return ns == 0 ? kForEver : static_cast<std::uint64_t>(beeline::now_ns()) + ns;
 }
 
-// Removal and changed GIDs stay: a test that makes these changes wants to keep them.
+// Removal, changed GIDs and a changed LID stay: a test that makes these changes wants to keep them.
 void reset(DeviceRecord& device, PortRecord& port) {
   shape(port, port.file_rate, port.file_latency);
   set_jitter(port, 0);
@@ -32,6 +32,8 @@ void reset(DeviceRecord& device, PortRecord& port) {
   port.pkey.store(kDefaultPkey);
   device.refuses_to_break.store(0);
   device.refuses_gpu_memory.store(0);
+  device.hides_events.store(0);
+  device.command_ns.store(0);
   switch_port(port, true);
 }
 
@@ -55,6 +57,7 @@ void change_words(const Fabric& fabric, PortRef where, const PortCommand& comman
     case Kind::kDiscard: return arm_discard(port, command.bytes, command.value);
     case Kind::kGid: return set_gid(port, command);
     case Kind::kPkey: return port.pkey.store(static_cast<std::uint32_t>(command.value));
+    case Kind::kLid: return port.lid.store(static_cast<std::uint32_t>(command.value));
     case Kind::kReset: return reset(device, port);
     case Kind::kRemove: return remove_device(fabric, where.device);
     case Kind::kReturn: return return_device(fabric, where.device);
@@ -62,6 +65,9 @@ void change_words(const Fabric& fabric, PortRef where, const PortCommand& comman
       return device.refuses_to_break.store(static_cast<std::uint32_t>(command.value));
     case Kind::kRefuseGpu:
       return device.refuses_gpu_memory.store(static_cast<std::uint32_t>(command.value));
+    case Kind::kHideEvents:
+      return device.hides_events.store(static_cast<std::uint32_t>(command.value));
+    case Kind::kCommandTime: return device.command_ns.store(command.value);
     case Kind::kEvent: return;
   }
 }
@@ -77,6 +83,10 @@ void publish(const Fabric& fabric, PortRef where, const PortCommand& command) {
   if (command.kind == Kind::kGid && command.value < port_at(fabric, where).gid_table_len) {
     show_gid_entry(fabric, where, static_cast<std::uint32_t>(command.value));
     report_event(fabric, where, IBV_EVENT_GID_CHANGE);
+  }
+  if (command.kind == Kind::kLid) {
+    show_lid_of(fabric, where);
+    report_event(fabric, where, IBV_EVENT_LID_CHANGE);
   }
   if (command.kind == Kind::kEvent) report_event(fabric, where, command.status);
 }

@@ -30,7 +30,7 @@ void build_port(const PortSpec& spec, LinkLayer link_layer, PortRecord& record) 
   record.gbps = spec.gbps;
   record.mtu = spec.mtu;
   record.gid_table_len = std::min(spec.gid_table_len, kMaxGids);
-  record.lid = spec.lid;
+  record.lid.store(spec.lid);
   record.link_layer = link_layer;
   record.file_rate = spec.rate_bytes_s;
   record.file_latency = spec.latency_ns;

@@ -42,12 +42,15 @@ std::string command_text(const PortCommand& command) {
     case Kind::kDiscard: return fmt::format("discard={}@{}", command.bytes, command.value);
     case Kind::kGid: return gid_change_text(command);
     case Kind::kPkey: return fmt::format("pkey=0x{:04x}", command.value);
+    case Kind::kLid: return fmt::format("lid={}", command.value);
     case Kind::kEvent: return "event=" + event_name(command.status);
     case Kind::kReset: return "reset";
     case Kind::kRemove: return "remove";
     case Kind::kReturn: return "return";
     case Kind::kRefuseErr: return command.value != 0 ? "refuse-err=on" : "refuse-err=off";
     case Kind::kRefuseGpu: return command.value != 0 ? "refuse-gpu=on" : "refuse-gpu=off";
+    case Kind::kHideEvents: return command.value != 0 ? "hide-events=on" : "hide-events=off";
+    case Kind::kCommandTime: return "command=" + duration_text(command.value);
   }
   return "?";
 }

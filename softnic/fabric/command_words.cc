@@ -64,6 +64,13 @@ beeline::Outcome<std::uint64_t> parse_pkey(const std::string& text) {
   return std::uint64_t{pkey};
 }
 
+beeline::Outcome<std::uint64_t> parse_lid(const std::string& text) {
+  const std::uint64_t lid = positive_number(text);
+  if (lid != 0 && lid <= kMaxUnicastLid) return lid;
+  return fail(
+      fmt::format("\"{}\" is not a LID: write a number from 1 to {}", text, kMaxUnicastLid));
+}
+
 beeline::Outcome<std::uint64_t> parse_switch(const std::string& text) {
   if (text == "on") return std::uint64_t{1};
   if (text == "off") return std::uint64_t{0};
@@ -155,12 +162,15 @@ constexpr Word kWords[] = {
     {"discard=", "BYTES@N", Kind::kDiscard, parse_discard},
     {"gid=", "INDEX:ADDRESS", Kind::kGid, parse_gid_change},
     {"pkey=", "PKEY", Kind::kPkey, parse_value<parse_pkey>},
+    {"lid=", "LID", Kind::kLid, parse_value<parse_lid>},
     {"event=", "NAME", Kind::kEvent, parse_event},
     {"reset", "", Kind::kReset, parse_nothing},
     {"remove", "", Kind::kRemove, parse_nothing},
     {"return", "", Kind::kReturn, parse_nothing},
     {"refuse-err=", "on|off", Kind::kRefuseErr, parse_value<parse_switch>},
     {"refuse-gpu=", "on|off", Kind::kRefuseGpu, parse_value<parse_switch>},
+    {"hide-events=", "on|off", Kind::kHideEvents, parse_value<parse_switch>},
+    {"command=", "TIME", Kind::kCommandTime, parse_value<parse_duration_ns>},
 };
 
 std::string bare(const std::string& text) { return text.substr(0, text.find_first_of("=@")); }

@@ -14,7 +14,7 @@
 namespace softnic {
 
 inline constexpr std::uint64_t kFabricMagic = 0x736f66746e696331;  // "softnic1"
-inline constexpr std::uint32_t kLayoutVersion = 8;
+inline constexpr std::uint32_t kLayoutVersion = 9;
 inline constexpr std::uint32_t kMaxSlots = 512;  // processes at a time; 9 bits of every QPN and key
 inline constexpr std::uint64_t kForEver = INT64_MAX;   // the end of a pause until `resume`
 inline constexpr std::uint32_t kDefaultPkey = 0xffff;  // full member of the default partition
@@ -46,7 +46,7 @@ struct PortRecord {
   std::uint32_t gbps;
   std::uint32_t mtu;
   std::uint32_t gid_table_len;
-  std::uint32_t lid;
+  Shared<std::uint32_t> lid;  // InfiniBand
   LinkLayer link_layer;
   std::uint64_t file_rate;  // rate and latency of the fabric file, which `reset` restores
   std::uint64_t file_latency;
@@ -82,6 +82,8 @@ struct DeviceRecord {
   Shared<std::uint32_t> reported_removals;   // the count that the last fatal event reported
   Shared<std::uint32_t> refuses_to_break;    // modify_qp to ERR is refused
   Shared<std::uint32_t> refuses_gpu_memory;  // also as a dma-buf
+  Shared<std::uint32_t> hides_events;        // of its ports
+  Shared<std::uint64_t> command_ns;          // as HazardRecord::command_ns
   PortRecord ports[kMaxPorts];
 };
 

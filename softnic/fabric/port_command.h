@@ -32,6 +32,7 @@ struct PortCommand {
     kDiscard,
     kGid,
     kPkey,
+    kLid,
     kEvent,
     kReset,
     // The commands from here on are for the whole device.
@@ -39,10 +40,12 @@ struct PortCommand {
     kReturn,
     kRefuseErr,
     kRefuseGpu,
+    kHideEvents,
+    kCommandTime,
   };
   Kind kind = Kind::kReset;
   // By kind: bytes per second, nanoseconds, parts per million, which work request from now, the
-  // index of a GID, a P_Key, or 1 for "on".
+  // index of a GID, a P_Key, a LID, or 1 for "on".
   std::uint64_t value = 0;
   std::uint64_t bytes = 0;   // kDiscard: the longest message that counts
   std::uint32_t status = 0;  // kError: ibv_wc_status; kEvent: ibv_event_type
@@ -69,11 +72,13 @@ bool is_for_device(PortCommand::Kind kind);
 //                       without placing its bytes
 //   gid=3:fe80::1       sets an entry of the GID table; .../rocev2 gives its type, none removes it
 //   pkey=0x8001         sets the only entry of the P_Key table
+//   lid=7               sets the LID of an InfiniBand port
 //   event=lid_change    sends an event and changes nothing
 //   reset               ends all faults and restores the fabric file's rate and latency; the port
-//                       is up. Removal of the device and changed GIDs stay.
+//                       is up. Removal of the device, changed GIDs and LIDs stay.
 // For a device: remove, return, refuse-err=on|off (refuses to move a queue pair to ERR),
-// refuse-gpu=on|off (refuses to register GPU memory).
+// refuse-gpu=on|off (refuses to register GPU memory), hide-events=on|off (port events are not
+// reported), command=100ms (how long a command takes that creates, changes or destroys an object).
 beeline::Outcome<PortCommand> parse_port_command(const std::string& text);
 std::string command_text(const PortCommand& command);
 

@@ -74,17 +74,25 @@ void show_pkey_entry(const Fabric& fabric, PortRef where) {
       fabric, where, [&] { return port.pkey.load(); }, show_pkey);
 }
 
+void show_lid_of(const Fabric& fabric, PortRef where) {
+  const PortRecord& port = port_at(fabric, where);
+  show_until_true(
+      fabric, where, [&] { return port.lid.load(); }, show_lid);
+}
+
 void show_port(const Fabric& fabric, PortRef where) {
   show_state(fabric, where);
   show_pkey_entry(fabric, where);
+  if (port_at(fabric, where).link_layer == LinkLayer::kInfiniBand) show_lid_of(fabric, where);
   for (std::uint32_t index = 0; index < port_at(fabric, where).gid_table_len; ++index)
     show_gid_entry(fabric, where, index);
 }
 
 void report_state(const Fabric& fabric, PortRef where) {
   PortRecord& port = port_at(fabric, where);
+  const bool is_hidden = fabric.header().devices[where.device].hides_events.load() != 0;
   for (bool up = is_up(port); (port.reported_down.load() == 0) != up; up = is_up(port)) {
-    report_event(fabric, where, up ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR);
+    if (!is_hidden) report_event(fabric, where, up ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR);
     port.reported_down.store(up ? 0 : 1);
   }
 }

@@ -35,6 +35,9 @@ beeline::Outcome<TargetedCommand> read_targeted_command(const Fabric& fabric,
     return fail(fmt::format("\"{}\" is for the whole device: leave out {} after {}", text,
                             target.substr(target.find(':')), target.substr(0, target.find(':'))));
   if (command.kind == PortCommand::Kind::kGid) BL_TRY(check_gid(fabric, where, command));
+  if (command.kind == PortCommand::Kind::kLid &&
+      port_at(fabric, where).link_layer != LinkLayer::kInfiniBand)
+    return fail(fmt::format("{} is RoCE: it has no LID", port_name(fabric, where)));
   return TargetedCommand{where, command};
 }
 

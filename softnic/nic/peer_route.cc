@@ -55,7 +55,7 @@ bool can_deliver(const PortRecord& from, const PortRecord& to, const Address& ad
   if (!is_same_partition(from.pkey.load(), to.pkey.load())) return false;
   if (address.global) return has_gid(to, address, gid_state);
   // A packet without a GRH cannot leave its subnet.
-  return to.link_layer == LinkLayer::kInfiniBand && address.lid == to.lid &&
+  return to.link_layer == LinkLayer::kInfiniBand && address.lid == to.lid.load() &&
          from.gids[0].high.load() == to.gids[0].high.load();
 }
 

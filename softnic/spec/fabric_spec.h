@@ -20,6 +20,8 @@ struct GidSpec {
   GidKind kind = GidKind::kRoceV2;
 };
 
+inline constexpr std::uint16_t kMaxUnicastLid = 0xbfff;  // IBA 4.1.3: higher LIDs are multicast
+
 struct PortSpec {
   std::uint32_t gbps = 100;        // what the port reports: 1, 10, 25, 40, 50, 100, 200, 400, 800
   std::uint32_t mtu = 4096;        // active MTU in bytes: 256, 512, 1024, 2048, 4096

@@ -100,7 +100,7 @@ std::string nearest_name(const std::string& name, std::span<const std::string> k
 }
 
 std::string list_text(std::span<const std::string> names) {
-  constexpr std::size_t kMost = 24;
+  constexpr std::size_t kMost = 28;
   if (names.size() < 2) return names.empty() ? "none" : names.front();
   if (names.size() > kMost)
     return fmt::format("{} and {} more", fmt::join(names.first(kMost), ", "), names.size() - kMost);

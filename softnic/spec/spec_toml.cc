@@ -26,9 +26,8 @@ const std::vector<std::string> kDeviceKeys{"name", "link_layer", "pci", "numa", 
 const std::vector<std::string> kGpuKeys{"name", "pci", "numa", "bar1_mib"};
 const std::vector<std::string> kGidKeys{"index", "gid", "type"};
 
-constexpr std::uint32_t kMaxNumaNodes = 64;       // the bits of one word of a node mask
-constexpr std::uint16_t kMaxUnicastLid = 0xbfff;  // IBA 4.1.3: higher LIDs are multicast
-constexpr std::size_t kMaxNetdevLen = 15;         // IFNAMSIZ without the terminating zero
+constexpr std::uint32_t kMaxNumaNodes = 64;  // the bits of one word of a node mask
+constexpr std::size_t kMaxNetdevLen = 15;    // IFNAMSIZ without the terminating zero
 
 std::vector<std::string> joined(std::vector<std::string> a, const std::vector<std::string>& b) {
   a.insert(a.end(), b.begin(), b.end());

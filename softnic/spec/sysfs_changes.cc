@@ -69,4 +69,9 @@ void show_pkey(const std::string& root, const std::string& device, std::uint32_t
   replace_file(port_dir(root, device, port_number) + "/pkeys/0", fmt::format("0x{:04x}\n", pkey));
 }
 
+void show_lid(const std::string& root, const std::string& device, std::uint32_t port_number,
+              std::uint32_t lid) {
+  replace_file(port_dir(root, device, port_number) + "/lid", fmt::format("0x{:x}\n", lid));
+}
+
 }  // namespace softnic

@@ -32,6 +32,9 @@ void show_gid(const std::string& root, const std::string& device, std::uint32_t 
 void show_pkey(const std::string& root, const std::string& device, std::uint32_t port_number,
                std::uint32_t pkey);
 
+void show_lid(const std::string& root, const std::string& device, std::uint32_t port_number,
+              std::uint32_t lid);
+
 // Removes a device from class/infiniband, infiniband_verbs and net and from its PCI function, or
 // puts the same entries back. The caller then writes what has changed in the meantime.
 void show_device(const std::string& root, const std::string& device, bool present);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The first steps of a call. It checks whether its context is from a parent process, and whether
-// its device was removed. If it is a command of the device, it takes the time that the fabric's
-// hazard `command` sets.
+// its device was removed. If it is a command of the device, it takes the time that the hazard
+// `command` of the fabric or the command of that name sets.
 #pragma once
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <thread>
@@ -29,7 +30,9 @@ inline int refusal_to_change(ibv_context* context) {
 }
 
 inline void take_command_time(ibv_context* context) {
-  const auto ns = Context::of(context).runtime->header().hazards.command_ns.load();
+  const Context& opened = Context::of(context);
+  const auto ns = std::max(opened.runtime->header().hazards.command_ns.load(),
+                           opened.record().command_ns.load());
   if (ns != 0) std::this_thread::sleep_for(std::chrono::nanoseconds(ns));
 }
 

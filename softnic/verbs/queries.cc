@@ -73,7 +73,7 @@ ibv_port_attr port_attributes(const PortRecord& port) {
   attr.port_cap_flags = infiniband ? 0 : IBV_PORT_CM_SUP | IBV_PORT_IP_BASED_GIDS;
   attr.max_msg_sz = kMaxMessage;
   attr.pkey_tbl_len = 1;
-  attr.lid = static_cast<std::uint16_t>(port.lid);
+  attr.lid = static_cast<std::uint16_t>(port.lid.load());
   attr.sm_lid = infiniband ? 1 : 0;
   attr.max_vl_num = 1;
   if (const LinkRate* rate = find_link_rate(port.gbps)) {

@@ -15,6 +15,7 @@
 #include <sstream>
 #include <utility>
 
+#include "softnic/fabric/arena.h"
 #include "softnic/fabric/fabric.h"
 #include "softnic/fabric/port_command.h"
 #include "softnic/spec/spec_toml.h"
@@ -228,6 +229,23 @@ UndoneFaults::~UndoneFaults() {
 }
 
 void hide_gpu_writes(bool hide) { World::get().fabric().header().hazards.hide.store(hide ? 1 : 0); }
+
+size_t registered_regions() {
+  if (!real_devices().empty()) return 0;
+  const softnic::Fabric& fabric = World::get().fabric();
+  const auto pid = static_cast<uint32_t>(getpid());
+  for (uint32_t slot = 0; slot < softnic::kMaxSlots; ++slot) {
+    if (fabric.header().slots[slot].pid.load() != pid) continue;
+    const UniqueFd file = fabric.files().open_file("arena." + std::to_string(slot), 0);
+    const softnic::Mapping mapping = softnic::Mapping::of_file(file.get(), softnic::kArenaBytes);
+    if (!mapping) continue;
+    const softnic::Arena arena(mapping.base());
+    size_t count = 0;
+    for (uint32_t i = 0; i < softnic::kMaxMrs; ++i) count += arena.mr(i).key.load() != 0 ? 1 : 0;
+    return count;
+  }
+  return 0;
+}
 
 std::vector<std::string> host_environment(const std::string& host) {
   std::vector<std::string> lines;

@@ -59,6 +59,8 @@ class UndoneFaults {
 // Turns the hazard on or off for GPU memory that is registered from now on: while it is on, data
 // that NICs have written there is hidden until it is flushed.
 void hide_gpu_writes(bool hide);
+// How many memory regions this process has registered with softnic; 0 with real devices.
+size_t registered_regions();
 // "NAME=value" strings for a program that is to run on a host.
 std::vector<std::string> host_environment(const std::string& host);
 

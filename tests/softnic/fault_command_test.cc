@@ -92,6 +92,7 @@ TEST_CASE("fault_command: every command is parsed and formatted unchanged", "[so
                            "gid=3:none",
                            "discard=64@7",
                            "pkey=0x8001",
+                           "lid=7",
                            "event=lid_change",
                            "reset",
                            "remove",
@@ -99,7 +100,10 @@ TEST_CASE("fault_command: every command is parsed and formatted unchanged", "[so
                            "refuse-err=on",
                            "refuse-err=off",
                            "refuse-gpu=on",
-                           "refuse-gpu=off"})
+                           "refuse-gpu=off",
+                           "hide-events=on",
+                           "hide-events=off",
+                           "command=100ms"})
     CHECK(softnic::command_text(must_parse(text)) == text);
   CHECK(softnic::command_text(must_parse("gid=3:fe80::1/rocev2")) ==
         "gid=3:fe80:0000:0000:0000:0000:0000:0000:0001/roce_v2");
@@ -132,6 +136,8 @@ TEST_CASE("fault_command: a wrong command is reported with the right form", "[so
   CHECK_THAT(complaint("pkey=0x8000"), Catch::StartsWith("\"0x8000\" is not a P_Key"));
   CHECK_THAT(complaint("pkey=0x10001"), Catch::StartsWith("\"0x10001\" is not a P_Key"));
   CHECK_THAT(complaint("pkey="), Catch::StartsWith("\"\" is not a P_Key"));
+  CHECK(complaint("lid=0") == "\"0\" is not a LID: write a number from 1 to 49151");
+  CHECK(complaint("lid=49152") == "\"49152\" is not a LID: write a number from 1 to 49151");
   CHECK(complaint("event=port_er") == "\"port_er\" is not an event; did you mean port_err?");
   CHECK_THAT(complaint("event=comm_est"), Catch::StartsWith("\"comm_est\" is not an event"));
   CHECK_THAT(complaint("gid=fe80::1"), Catch::StartsWith("\"gid=fe80::1\" lacks the index:"));
@@ -153,6 +159,7 @@ TEST_CASE("fault_command: a command that its target does not support is refused"
         "h0/softnic0:1 is RoCE: its GIDs cannot be ib; choose roce_v1 or roce_v2");
   CHECK(refusal(fabric, "h1/softnic0:2", "gid=1:fe80::1/rocev2") ==
         "h1/softnic0:2 is InfiniBand: its GIDs cannot be roce_v2; choose ib");
+  CHECK(refusal(fabric, "h0/softnic0", "lid=7") == "h0/softnic0:1 is RoCE: it has no LID");
   CHECK_THROWS_AS(fabric.command("h0/softnic0:1", "return"), MustError);
 }
 
@@ -234,13 +241,23 @@ TEST_CASE("fault_command: the P_Key is in the record and in sysfs", "[softnic][f
   CHECK(sysfs(fabric, "class/infiniband/softnic1/ports/1/pkeys/0") == "0xffff");
 }
 
+TEST_CASE("fault_command: the LID is in the record and in sysfs", "[softnic][fault]") {
+  softnic::FabricSpec spec = softnic::default_fabric();
+  spec.hosts[0].devices[0].link_layer = softnic::LinkLayer::kInfiniBand;
+  const TestFabric fabric(spec);
+  fabric.command("h0/softnic0", "lid=777");
+  CHECK(port_of(fabric).lid.load() == 777);
+  CHECK(sysfs(fabric, kPortDir + "lid") == "0x309");
+}
+
 TEST_CASE("fault_command: reset ends every disturbance, but no removal and no GID",
           "[softnic][fault]") {
   const TestFabric fabric;
   const PortRecord& port = port_of(fabric);
-  for (const char* command : {"down", "rate=1M", "jitter=1ms", "loss=1%", "blackhole", "pause=10s",
-                              "error=fatal_err@1", "corrupt@1", "discard=64@1", "pkey=0x8001",
-                              "gid=1:fe80::7", "refuse-err=on", "refuse-gpu=on", "remove"})
+  for (const char* command :
+       {"down", "rate=1M", "jitter=1ms", "loss=1%", "blackhole", "pause=10s", "error=fatal_err@1",
+        "corrupt@1", "discard=64@1", "pkey=0x8001", "gid=1:fe80::7", "refuse-err=on",
+        "refuse-gpu=on", "hide-events=on", "command=1ms", "remove"})
     fabric.command("h0/softnic0", command);
   CHECK(device_of(fabric).refuses_to_break.load() == 1);
   CHECK(device_of(fabric).refuses_gpu_memory.load() == 1);
@@ -253,6 +270,8 @@ TEST_CASE("fault_command: reset ends every disturbance, but no removal and no GI
   CHECK(port.pkey.load() == softnic::kDefaultPkey);
   CHECK(device_of(fabric).refuses_to_break.load() == 0);
   CHECK(device_of(fabric).refuses_gpu_memory.load() == 0);
+  CHECK(device_of(fabric).hides_events.load() == 0);
+  CHECK(device_of(fabric).command_ns.load() == 0);
   CHECK(softnic::is_removed(device_of(fabric)));
 
   fabric.command("h0/softnic0", "return");

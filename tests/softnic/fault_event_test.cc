@@ -124,6 +124,38 @@ TEST_CASE("fault_event: a GID change causes an event, and queries return the new
   CHECK(ibv_query_gid_ex(context.get(), 1, 3, &entry, 0) == ENODATA);
 }
 
+TEST_CASE("fault_event: a LID change causes an event, and queries return the new one",
+          "[softnic][fault]") {
+  softnic::FabricSpec spec = softnic::default_fabric();
+  spec.hosts[0].devices[0].link_layer = softnic::LinkLayer::kInfiniBand;
+  const TestFabric fabric(spec);
+  const ContextPtr context = open_device("softnic0");
+  fabric.command("h0/softnic0", "lid=777");
+  const ibv_async_event event = next_event(context.get());
+  CHECK(event.event_type == IBV_EVENT_LID_CHANGE);
+  CHECK(event.element.port_num == 1);
+  ibv_port_attr port{};
+  REQUIRE(ibv_query_port(context.get(), 1, &port) == 0);
+  CHECK(port.lid == 777);
+}
+
+TEST_CASE("fault_event: a device that hides events reports no change of its ports",
+          "[softnic][fault]") {
+  const TestFabric fabric;
+  const ContextPtr context = open_device("softnic0");
+  fabric.command("h0/softnic0", "hide-events=on");
+  fabric.command("h0/softnic0", "down");
+  ibv_port_attr port{};
+  REQUIRE(ibv_query_port(context.get(), 1, &port) == 0);
+  CHECK(port.state == IBV_PORT_DOWN);
+  CHECK(!has_event(context.get()));
+  fabric.command("h0/softnic0", "event=port_err");  // late
+  CHECK(next_event(context.get()).event_type == IBV_EVENT_PORT_ERR);
+  fabric.command("h0/softnic0", "hide-events=off");
+  fabric.command("h0/softnic0", "up");
+  CHECK(next_event(context.get()).event_type == IBV_EVENT_PORT_ACTIVE);
+}
+
 TEST_CASE("fault_event: a removal causes one event and the device leaves the list",
           "[softnic][fault]") {
   const TestFabric fabric;

@@ -148,7 +148,9 @@ TEST_CASE("port_command: an unknown command is reported with the nearest one, or
         "loss=SHARE, loss-sent=SHARE, loss-over=BYTES, blackhole, pause, pause=TIME, resume, "
         "error=STATUS@N, corrupt@N, "
         "discard=BYTES@N, gid=INDEX:ADDRESS, "
-        "pkey=PKEY, event=NAME, reset, remove, return, refuse-err=on|off and refuse-gpu=on|off");
+        "pkey=PKEY, lid=LID, event=NAME, reset, remove, return, refuse-err=on|off, "
+        "refuse-gpu=on|off, "
+        "hide-events=on|off and command=TIME");
   CHECK(complaint("error=retry_exc@1") ==
         "\"retry_exc\" is not an error status; did you mean retry_exc_err?");
   CHECK(complaint("error=retry_exc_err") ==

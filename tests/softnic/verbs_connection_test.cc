@@ -86,6 +86,17 @@ TEST_CASE("connection: a wrong LID reaches no port", "[softnic][connection]") {
   CHECK(!can_reach(a, b));
 }
 
+TEST_CASE("connection: packets to a LID that has changed are lost", "[softnic][connection]") {
+  const auto layer = softnic::LinkLayer::kInfiniBand;
+  const TestFabric fabric(two_devices(layer, layer));
+  Endpoint a("nic0");
+  Endpoint b("nic1");
+  connect_both(a.qp, b.qp, kQuick);
+  CHECK(can_reach(a, b));
+  fabric.command("h0/nic1", "lid=777");
+  CHECK(!can_reach(a, b));
+}
+
 TEST_CASE("connection: RoCE works with every GID of a port", "[softnic][connection]") {
   const std::uint8_t index =
       GENERATE(std::uint8_t{0}, std::uint8_t{1}, std::uint8_t{2}, std::uint8_t{3});

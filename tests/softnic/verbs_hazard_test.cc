@@ -271,7 +271,10 @@ TEST_CASE("hazard: scattered payload is complete at its completion", "[softnic][
 
 TEST_CASE("hazard: a command of the device takes time", "[softnic][hazard]") {
   constexpr std::chrono::milliseconds kEach{3};
-  const TestFabric fabric(with({.command_ns = std::chrono::nanoseconds(kEach).count()}));
+  const bool is_one_device = GENERATE(false, true);
+  const auto ns = is_one_device ? std::chrono::nanoseconds(0) : std::chrono::nanoseconds(kEach);
+  const TestFabric fabric(with({.command_ns = static_cast<std::uint64_t>(ns.count())}));
+  if (is_one_device) fabric.command("h0/softnic0", "command=3ms");
   const auto begin = std::chrono::steady_clock::now();
   {
     Endpoint a("softnic0");  // two completion queues, a queue pair, its state
