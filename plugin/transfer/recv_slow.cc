@@ -52,12 +52,13 @@ Errc RecvComm::on_refused_grant(int rc) {
 }
 
 // A receiver may wait for long with good reason, and most of its grants complete in silence: only a
-// signaled write of its own shows whether they arrive.
+// signaled write of its own shows whether they arrive. Before READY the peer may still be setting up
+// its queue pair, so that nothing would answer.
 Status RecvComm::probe_paths() {
   for (Path& path : paths()) {
-    if (!path.posts || path.is_probing || path.send_free == 0) continue;
+    if (!path.grants || path.is_probing || path.send_free == 0) continue;
     BL_TRY(post_probe(path, work_id::kGrantProbe));
-    path.is_probing = path.posts;
+    path.is_probing = path.grants;
   }
   return {};
 }

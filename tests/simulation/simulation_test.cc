@@ -116,6 +116,20 @@ TEST_CASE("simulation: a device that refuses receives takes one path out of use,
   CHECK(result.violation.empty());
 }
 
+// The other end is connected seconds before, and must not take the silence for a failure.
+TEST_CASE("simulation: a device that takes seconds to make a queue pair is waited for",
+          "[simulation]") {
+  const std::string text = with(with(calm("at 500 for 30000 slow-control h0/n0 h1/n0 4000\n"
+                                          "at 600 for 500 down h0/n0 h1/n0 0\n"),
+                                     "nics=2 rails=2", "nics=1 rails=1"),
+                                "faults_ms=4000", "faults_ms=30000");
+  const RunResult result = run_text(text);
+  INFO(result.violation << "; " << result.ending);
+  CHECK(result.violation.empty());
+  CHECK(result.ended == 0);
+  CHECK(result.longest_gap_ns < 20 * kNsPerSec);
+}
+
 TEST_CASE("simulation: GPU memory is flushed by a port whose address has changed", "[simulation]") {
   const std::string text = calm(
       "at 300 for 0 address h1/n0 h0/n0 0\n"
