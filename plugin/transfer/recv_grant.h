@@ -72,7 +72,11 @@ BL_INLINED Errc RecvComm::irecv(Count count, BufferAt&& buffer_at, Need need, vo
   if (gate_.is_alarmed()) [[unlikely]] {
     bool may = false;
     if (const Errc code = may_begin("irecv", &may); !may) return leave_with(code);
-    if (!has_usable_path() || is_any_missing(count, buffer_at)) return leave_with(Errc::kOk);
+    if (!has_usable_path()) return leave_with(Errc::kOk);
+    if (is_any_missing(count, buffer_at)) {
+      collect();  // NCCL may have no request to test
+      return leave_with(Errc::kOk);
+    }
   }
   if (!has_room() && !make_room()) [[unlikely]]
     return leave_with(Errc::kOk);

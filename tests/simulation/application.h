@@ -27,6 +27,7 @@ struct TrafficOptions {
   std::uint32_t groups = UINT32_MAX;
   std::int64_t pace_ns = 10 * kMs;  // between the groups of the sender
   bool is_gpu = false;              // the receiver's memory needs flushes
+  bool has_early_done = false;      // NCCL looks for the data of most receives of one message
 };
 
 // One irecv and its isends.
@@ -133,12 +134,14 @@ class Receiver final : public End {
     void* request = nullptr;
     void* flush = nullptr;
     bool has_arrived = false;
+    bool is_done_early = false;
     std::array<Slot, wire::kMaxReceives> slots{};
     std::array<int, wire::kMaxReceives> sizes{};
   };
 
   bool begin();
   bool look(Open& open);
+  bool look_for_data(Open& open);
   void check(Open& open);
 
   Guarded<RecvComm>* comm_ = nullptr;

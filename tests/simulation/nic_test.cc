@@ -371,6 +371,7 @@ TEST_CASE("simulated device: payload is noted, and its owner is asked", "[simula
   wr.wr.rdma = {.remote_addr = wire.payload.at(target).address, .rkey = in->rkey};
   SECTION("granted") {
     wire.payload.at(target).granted = 1000;
+    wire.payload.at(target).expected = 99;
     REQUIRE(Wire::post(wire.a, wr) == 0);
     wire.run(kMs);
     CHECK(Payload::check(wire.payload.at(target), 99, 1000).empty());
@@ -380,6 +381,7 @@ TEST_CASE("simulated device: payload is noted, and its owner is asked", "[simula
   }
   SECTION("granted, but less") {
     wire.payload.at(target).granted = 999;
+    wire.payload.at(target).expected = 99;
     REQUIRE(Wire::post(wire.a, wr) == 0);
     wire.run(kMs);
     CHECK(wire.nics.violation().find("beyond what was granted") != std::string::npos);

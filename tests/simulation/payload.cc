@@ -64,6 +64,11 @@ std::string Payload::write(std::uint64_t address, const Piece& piece, std::uint3
            std::to_string(buffer - buffers_.data()) + ", which is not granted now";
   }
   if (at + piece.length > buffer->granted) return "a device writes beyond what was granted";
+  if (piece.message != buffer->expected) {
+    return "a device writes message " + std::to_string(piece.message) + " into buffer " +
+           std::to_string(buffer - buffers_.data()) + ", which waits for message " +
+           std::to_string(buffer->expected);
+  }
   for (PayloadBuffer::Extent& older : buffer->extents) {
     if (older.at == at && older.piece.length == piece.length) {
       older = {.at = at, .piece = piece, .device = device, .hidden_until_ns = hidden_until_ns};

@@ -37,6 +37,7 @@ struct PayloadBuffer {
   std::uint64_t message = 0;
   // A destination: how many bytes the peer may write now; 0: none.
   std::uint64_t granted = 0;
+  std::uint64_t expected = 0;  // the message that it was granted to
   std::vector<Extent> extents = {};
 };
 

@@ -104,6 +104,7 @@ RunOptions draw_run(std::uint64_t seed) {
     run.faults.push_back(draw_fault(seed, i, run, weights));
   }
   std::ranges::sort(run.faults, {}, &Fault::at_ns);
+  run.has_immediates = !draws.percent(20);
   return run;
 }
 
@@ -122,7 +123,11 @@ std::string to_text(const RunOptions& run) {
        << " most_bytes=" << run.most_bytes << " groups_at_once=" << run.groups_at_once
        << " pace_us=" << run.pace_us << " poll_ms=" << run.poll_ms << " gpu=" << run.is_gpu
        << " standbys=" << run.has_standbys << " give_up_ms=" << run.give_up_ns / kMs
-       << " faults_ms=" << run.faults_for_ns / kMs << '\n';
+       << " faults_ms=" << run.faults_for_ns / kMs;
+  // Schedules of most runs do without these words.
+  if (!run.has_immediates) text << " immediates=0";
+  if (run.has_early_done) text << " early=1";
+  text << '\n';
   for (const Fault& fault : run.faults) text << to_text(fault) << '\n';
   return text.str();
 }
@@ -152,6 +157,8 @@ std::optional<RunOptions> parse_run(std::string_view text, std::string& why) {
       run.has_standbys = standbys != 0;
       run.give_up_ns = give_up * kMs;
       run.faults_for_ns = faults * kMs;
+      run.has_immediates = line.find(" immediates=0") == std::string::npos;
+      run.has_early_done = line.find(" early=1") != std::string::npos;
       continue;
     }
     double at = 0;

@@ -70,6 +70,10 @@ struct RunOptions {
   std::uint32_t pace_us = 10'000;  // between the groups of a comm
   std::uint32_t poll_ms = 20;      // applications call at least so often
   bool is_gpu = false;
+  bool has_immediates = true;  // or a SEND behind the data announces it, as on iWARP
+  // BEELINE_EARLY_DONE: NCCL looks for the data of most receives, and makes no call for them. Not
+  // drawn, because a device's report that a credit was lost may then be polled by nobody.
+  bool has_early_done = false;
   bool has_standbys = true;
   std::int64_t give_up_ns = 0;
   std::int64_t faults_for_ns = 0;  // then all of them end, and everything has to work

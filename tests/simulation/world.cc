@@ -96,7 +96,10 @@ void World::make_hosts() {
   turns_.resize(options_.hosts);
   for (std::uint32_t host = 0; host < options_.hosts; ++host) {
     ProcessOptions process = {
-        .host = "h" + std::to_string(host), .control = &control_, .seed = options_.seed};
+        .host = "h" + std::to_string(host),
+        .control = &control_,
+        .seed = options_.seed,
+        .has_immediates = options_.has_immediates};
     for (std::uint32_t nic = 0; nic < options_.nics; ++nic) {
       process.nics.push_back(&nics_.add("nic" + std::to_string(nic), kMbps));
     }
@@ -183,6 +186,7 @@ void World::connect(std::uint32_t number) {
       .device_ns = 120 * kSec,
       .peer_ns = kPeerTimeout,
       .ask_after_ns = 30 * kSec,
+      .early_done = options_.has_early_done,
       .standbys = nullptr,
   };
   CommOptions sender_options = comm;
@@ -198,7 +202,8 @@ void World::connect(std::uint32_t number) {
                             .most_bytes = options_.most_bytes,
                             .groups_at_once = options_.groups_at_once,
                             .pace_ns = options_.pace_us * kUs,
-                            .is_gpu = options_.is_gpu};
+                            .is_gpu = options_.is_gpu,
+                            .has_early_done = options_.has_early_done};
   Pair pair;
   pair.sender = std::make_unique<Sender>(sends, nics_, payload_, traffic,
                                          finish(std::move(ours), Role::kSend, their_window, sends,
