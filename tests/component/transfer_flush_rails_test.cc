@@ -115,32 +115,6 @@ TEST_CASE("flush by rail: all rails of the memory read it if the carrier is not 
   CHECK(rig.take_reads() == Reads{0, 0, 1});
 }
 
-TEST_CASE("flush by rail: test flushes through the carriers before it says done",
-          "[component][transfer]") {
-  FlushRig rig;
-  FlushedMemory one = rig.memory(0b111);
-  FlushedMemory other = rig.memory(0b111);
-  prepare(rig, 0b111, {.any = true, .in_test = true});
-  const std::vector<ReceiveBuffer> buffers = {
-      {.data = one.at(), .capacity = 64, .tag = 0, .memory = &one.handle()},
-      {.data = other.at(), .capacity = 64, .tag = 1, .memory = &other.handle()}};
-  Request* const receive = rig.receive(buffers);
-  const std::vector<FlushTarget> targets = {one.target(), other.target()};
-  rig.comm().flush_before_done(receive, targets);
-  rig.arrive(1, 0);
-  int sizes[2];
-  wait_until(
-      [&] {
-        BL_MUST(!*test_once(*receive, sizes));
-        return receive->missing == 2;
-      },
-      "the first message");
-  CHECK(rig.take_reads() == Reads{0, 0, 0});
-  rig.arrive(2, 1);
-  rig.finish(receive);
-  CHECK(rig.take_reads() == Reads{0, 1, 1});
-}
-
 TEST_CASE("flush by rail: READs that find no room in the queue wait", "[component][transfer]") {
   const std::size_t paths_on_a_rail = GENERATE(1U, 2U);
   CAPTURE(paths_on_a_rail);

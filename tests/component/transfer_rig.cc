@@ -2,13 +2,11 @@
 #include "tests/component/transfer_rig.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
 #include <new>
 #include <utility>
 
 #include "plugin/transfer/test_request.h"
-#include "plugin/verbs/cm_channel.h"
 #include "plugin/verbs/qp_steps.h"
 
 namespace beeline::test {
@@ -31,18 +29,6 @@ std::uint8_t gid_index(const Device& device) {
   throw MustError("the device has no RoCE v2 address");
 }
 
-// The part of a connection manager that does nothing.
-verbs::CmId idle_cm_id() {
-  static const verbs::CmApi api = [] {
-    verbs::CmApi made;
-    made.destroy_id = [](rdma_cm_id*) { return 0; };
-    made.destroy_event_channel = [](rdma_event_channel*) {};
-    return made;
-  }();
-  static rdma_cm_id raw = {};
-  return {std::make_shared<verbs::CmChannel>(api, nullptr), &raw};
-}
-
 // Each path is a rail of its own, on the same device.
 Connection half(const Device& device, Role role, const TransferOptions& options) {
   const bool sends = role == Role::kSend;
@@ -59,7 +45,6 @@ Connection half(const Device& device, Role role, const TransferOptions& options)
     made.paths.push_back(make_unconnected_path(device, plan));
     made.paths.back().notify = options.notify;
     made.paths.back().rail = made.paths.back().peer_rail = static_cast<std::uint8_t>(rail);
-    if (options.by_cm) made.paths.back().queues.cm = idle_cm_id();
   }
   return made;
 }
@@ -79,7 +64,7 @@ void join(PathResources& mine, std::uint32_t peer_qpn) {
     throw MustError("query_gid");
   }
   must(verbs::to_rtr(qp, rtr));
-  must(verbs::to_rts(qp, {.timeout = 14}));  // as the plugin sets it where paths are made anew
+  must(verbs::to_rts(qp, {.timeout = 14}));
 }
 
 }  // namespace
@@ -188,15 +173,7 @@ Result<bool> test_once(Request& request, int* sizes) {
 }
 
 TransferRig::TransferRig(const TransferOptions& options)
-    : api_(must(verbs::load(SOFTNIC_LIBIBVERBS)).api),
-      table_(must(DeviceTable::scan(api_, {}))),
-      options_(options) {
-  if (options.refuses_fences) {
-    api_.modify_qp = [](ibv_qp* qp, ibv_qp_attr* attr, int mask) {
-      const bool fences = (mask & IBV_QP_STATE) != 0 && attr->qp_state == IBV_QPS_ERR;
-      return fences ? EIO : ibv_modify_qp(qp, attr, mask);
-    };
-  }
+    : api_(must(verbs::load(SOFTNIC_LIBIBVERBS)).api), table_(must(DeviceTable::scan(api_, {}))) {
   BL_MUST(!table_->devices().empty());
   device_ = table_->devices().front();
   if (options.largest_write != 0) device_.caps.max_msg_bytes = options.largest_write;
@@ -221,49 +198,10 @@ void TransferRig::connect(const TransferOptions& options) {
   }
   const CommOptions comm = {
       .routed_above = options.routed_above, .stall_ns = options.stall_ns, .pkey = options.pkey};
-  sender_link_->recovers = receiver_link_->recovers = options.recovers;
   sender_ = std::make_unique<Guarded<SendComm>>(std::make_unique<Connection>(std::move(send)), comm,
                                                 page_.acquire(SlotRole::kSend, "rig"));
   receiver_ = std::make_unique<Guarded<RecvComm>>(std::make_unique<Connection>(std::move(receive)),
                                                   comm, page_.acquire(SlotRole::kReceive, "rig"));
-}
-
-void TransferRig::bring_messages() {
-  for (const PathMessage& message : std::exchange(sender_link_->sent, {}))
-    receiver_link_->bring(message);
-  for (const PathMessage& message : std::exchange(receiver_link_->sent, {}))
-    sender_link_->bring(message);
-  for (const PathOrder& order : std::exchange(sender_link_->orders, {}))
-    carry_out(Role::kSend, *sender_link_, order);
-  for (const PathOrder& order : std::exchange(receiver_link_->orders, {}))
-    carry_out(Role::kReceive, *receiver_link_, order);
-}
-
-void TransferRig::carry_out(Role role, FakeLink& link, const PathOrder& order) {
-  std::unique_ptr<PathResources>& path = half_made_[{role, order.path}];
-  PathMade made = {.path = order.path, .generation = order.generation};
-  if (refuses_orders) {
-    link.bring(PathNotMade{
-        .path = order.path, .generation = order.generation, .why = "the test refuses it"});
-  } else if (const auto* const make = std::get_if<MakePath>(&order.what)) {
-    const std::size_t planned = options_.paths + options_.missing_paths;
-    const CommPlan plan = role == Role::kSend ? SendComm::plan(planned) : RecvComm::plan(planned);
-    path = std::make_unique<PathResources>(make_unconnected_path(device_, plan));
-    path->notify = options_.notify;
-    path->rail = path->peer_rail = order.path;
-    made.offer.qp.qpn = made.answer.qp.qpn = path->queues.qp->qp_num;
-    if (make->offer) {
-      join(*path, make->offer->qp.qpn);
-      made.resources = std::move(path);
-    }
-    link.bring(std::move(made));
-  } else if (const auto* const connect = std::get_if<ConnectPath>(&order.what)) {
-    join(*path, connect->answer.qp.qpn);
-    made.resources = std::move(path);
-    link.bring(std::move(made));
-  } else {
-    path.reset();
-  }
 }
 
 Request* TransferRig::send(Storage& from, std::size_t size, int tag, std::size_t at) {

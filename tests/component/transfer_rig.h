@@ -4,9 +4,8 @@
 // test decides when the peer says goodbye or dies.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
-#include <deque>
-#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -23,8 +22,6 @@
 
 namespace beeline::test {
 
-// The links of both ends also carry their messages about failed paths. The test takes them from one
-// end, and brings them to the other when it likes.
 class FakeLink final : public Link {
  public:
   FakeLink() { peer_ = {.host = "faraway", .pid = 4711, .device = "softnic9:1"}; }
@@ -46,54 +43,20 @@ class FakeLink final : public Link {
     set_state(State::kDeviceGone);
   }
 
-  bool exchanges_reports() const noexcept override { return recovers; }
-  wire::Bytes send_about_path(PathMessage message) noexcept override {
-    sent.push_back(message);
-    return {};
-  }
+  bool exchanges_reports() const noexcept override { return false; }
+  wire::Bytes send_about_path(PathMessage /*message*/) noexcept override { return {}; }
   bool has_channel() noexcept override { return true; }
   void order(PathOrder order) noexcept override {
-    const auto* const fence = std::get_if<FencePath>(&order.what);
-    if (fence == nullptr) return orders.push_back(std::move(order));
-    fences.push_back(*fence);
-    if (!holds_fences) (*fence)->carry_out();
+    if (const auto* const fence = std::get_if<FencePath>(&order.what)) (*fence)->carry_out();
   }
-  void discard(std::unique_ptr<PathResources> resources) noexcept override {
-    discarded.push_back(std::move(resources));
-  }
-  std::optional<PathMail> take_mail() noexcept override {
-    if (mail.empty()) {
-      change_state(State::kPathNews, State::kOpen);
-      return std::nullopt;
-    }
-    std::optional<PathMail> first(std::move(mail.front()));
-    mail.pop_front();
-    return first;
-  }
-  void bring(PathMail one) {
-    mail.push_back(std::move(one));
-    alert();
-  }
-  // If the comm is in use, its next call does what is due.
-  void serve_when_due() {
-    (void)serve();
-    if (due_ns() <= now_ns()) alert();
-  }
+  void discard(std::unique_ptr<PathResources> /*resources*/) noexcept override {}
+  std::optional<PathMail> take_mail() noexcept override { return std::nullopt; }
 
-  bool recovers = false;
-  std::deque<PathMessage> sent;
-  std::deque<PathOrder> orders;
-  std::vector<FencePath> fences;  // all that were ordered
-  bool holds_fences = false;      // the test carries them out
-  std::deque<PathMail> mail;
-  std::vector<std::unique_ptr<PathResources>> discarded;
   std::optional<std::uint32_t> said;
   std::string failure;
-  int services_asked = 0;
 
  private:
-  void ask_for_service() noexcept override { ++services_asked; }
-  void alert() noexcept { change_state(State::kOpen, State::kPathNews); }
+  void ask_for_service() noexcept override {}
 };
 
 struct TransferOptions {
@@ -104,9 +67,6 @@ struct TransferOptions {
   std::uint32_t largest_write = 0;  // 0: what the device can
   std::int64_t stall_ns = 0;        // 0: wait for ever
   PkeyChoice pkey = {};             // of the loopback queue pair
-  bool recovers = false;            // a failed path does not end the comm
-  bool by_cm = false;               // the connection manager has connected the paths
-  bool refuses_fences = false;      // the device moves no queue pair to ERROR
 };
 
 // A path whose queue pair is in RESET, and Connection::extra for such a plan.
@@ -130,6 +90,10 @@ class Storage {
   std::vector<unsigned char> bytes_;
   MemoryHandle handle_;
 };
+
+inline bool is_equal(Storage& a, Storage& b, std::size_t size) {
+  return std::equal(a.data(), a.data() + size, b.data());
+}
 
 // One call each. Null or false means "call again".
 Result<Request*> isend(SendComm& comm, Storage& from, std::size_t size, int tag,
@@ -164,11 +128,6 @@ class TransferRig {
     receiver_->close();
     receiver_.reset();
   }
-  // Brings all messages about failed paths to the other end, and carries out the orders of both as
-  // the control thread would.
-  void bring_messages();
-  // Orders to make a path anew are refused.
-  bool refuses_orders = false;
   const TestFabric& fabric() const { return fabric_; }
 
   Storage storage(std::size_t size, unsigned char fill = 0) { return Storage(caches_, size, fill); }
@@ -182,7 +141,6 @@ class TransferRig {
 
  private:
   void connect(const TransferOptions& options);
-  void carry_out(Role role, FakeLink& link, const PathOrder& order);
 
   TestFabric fabric_;
   verbs::Api api_;
@@ -192,9 +150,6 @@ class TransferRig {
   std::shared_ptr<FakeLink> sender_link_ = std::make_shared<FakeLink>();
   std::shared_ptr<FakeLink> receiver_link_ = std::make_shared<FakeLink>();
   wire::CreditLine* ring_ = nullptr;
-  TransferOptions options_;
-  // By role and path: a path whose order has not been finished.
-  std::map<std::pair<Role, std::uint8_t>, std::unique_ptr<PathResources>> half_made_;
   StatsPage page_ = StatsPage::open({.directory = {}, .shown = false});
   std::unique_ptr<Guarded<SendComm>> sender_;
   std::unique_ptr<Guarded<RecvComm>> receiver_;

@@ -44,16 +44,6 @@ TEST_CASE("stall: a send that never completes fails, and the log says why",
   CHECK(rig.sender_link().failure.starts_with("cannot move data: nothing has completed"));
 }
 
-TEST_CASE("stall: a receiver whose grants vanish fails, too", "[component][transfer]") {
-  TransferRig rig({.stall_ns = kLimit});
-  Storage into = rig.storage(64);
-  Request* const receive = rig.receive(into, 64, 0);
-  const LogCapture log;
-  const PollHook hook(rig.receiver(), nothing);
-  CHECK(wait_for_error(*receive).code == Errc::kTimeout);
-  CHECK(log.count("receiver on ") == 1);
-}
-
 // The cause comes from the peer, or else from the failed completion.
 TEST_CASE("stall: after a device error the log does not say that nothing has completed",
           "[component][transfer]") {

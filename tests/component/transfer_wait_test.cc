@@ -182,7 +182,7 @@ TEST_CASE("wait: of several connections, the log names the one that is nearest t
 
 TEST_CASE("wait: a request that is not tested while another connection has no path is no news",
           "[component][transfer]") {
-  TransferRig rig({.recovers = true});
+  TransferRig rig;
   TransferRig other;
   Storage into = other.storage(64);
   other.receive(into, 64, 0);

@@ -76,76 +76,29 @@ void must_have_lost_path(End& end) {
 
 }  // namespace
 
-TEST_CASE("recovery: every byte arrives although a NIC of several fails", "[contract][recovery]") {
-  const std::string target = GENERATE("h0/softnic1", "h1/softnic6");
-  const std::string fault = GENERATE("down", "blackhole", "event=qp_fatal", "event=cq_err");
+TEST_CASE("recovery: every byte arrives although a NIC of several fails, which is used again",
+          "[contract][recovery]") {
+  const bool is_at_sender = GENERATE(true, false);
+  const std::string target = is_at_sender ? "h0/softnic1" : "h1/softnic6";
+  // A device that was removed is another one for the process when it returns.
+  const auto [fault, undo, why] = GENERATE(table<std::string, std::string, std::string>(
+      {{"down", "reset", "its port is DOWN"},
+       {"blackhole", "reset", "nothing completes on it"},
+       {"remove", "return", "its device was removed from its host"}}));
   CAPTURE(target, fault);
-  const UndoneFaults undone(target);
-  run_flow(
-      {Abi::kV12, PeerMode::kProcesses}, want_recovery,
-      [&](Sender& end) {
-        send_rounds(end, target, fault);
-        must_have_lost_path(end);
-      },
-      [](Receiver& end) {
-        receive_rounds(end);
-        must_have_lost_path(end);
-      });
-}
-
-// With the usual time-outs, the device says nothing for half a second or longer.
-TEST_CASE("recovery: a port that goes down is left at once", "[contract][recovery]") {
-  const std::string target = GENERATE("h0/softnic1", "h1/softnic6");
-  CAPTURE(target);
   const UndoneFaults undone(target);
   const auto prepare = [](Peer&) {
     setenv("BEELINE_RAILS", "4", 1);
     setenv("BEELINE_RECOVERY", "1", 1);
+    // By themselves, the devices would say for half a minute that they try again.
+    setenv("BEELINE_TIMEOUT", "20", 1);
+    setenv("BEELINE_RETRY_CNT", "7", 1);
   };
-  // By the event of the port, and not because nothing completes on the path.
-  const auto must_have_left_port = [](End& end) {
+  const auto must_have_left_it = [&, why = why](End& end) {
     must_have_lost_path(end);
-    BL_MUST(either_warns(end.peer, {"its port is DOWN"}));
+    BL_MUST(either_warns(end.peer, {why}));
   };
-  run_flow(
-      {Abi::kV12, PeerMode::kProcesses}, prepare,
-      [&](Sender& end) {
-        send_rounds(end, target, "down");
-        must_have_left_port(end);
-      },
-      [&](Receiver& end) {
-        receive_rounds(end);
-        must_have_left_port(end);
-      });
-}
-
-TEST_CASE("recovery: a device that is removed is left", "[contract][recovery]") {
-  const std::string target = GENERATE("h0/softnic1", "h1/softnic6");
-  CAPTURE(target);
-  const UndoneFaults undone(target);
-  const auto must_have_left_device = [](End& end) {
-    must_have_lost_path(end);
-    BL_MUST(either_warns(end.peer, {"its device was removed from its host"}));
-  };
-  run_flow(
-      {Abi::kV12, PeerMode::kProcesses}, want_recovery,
-      [&](Sender& end) {
-        send_rounds(end, target, "remove");
-        must_have_left_device(end);
-      },
-      [&](Receiver& end) {
-        receive_rounds(end);
-        must_have_left_device(end);
-      });
-}
-
-// In the meantime NCCL calls neither end.
-TEST_CASE("recovery: a NIC that comes back is used again", "[contract][recovery]") {
-  const std::string target = GENERATE("h0/softnic1", "h1/softnic6");
-  // A device that was removed is another one for the process when it returns.
-  const std::string fault = GENERATE("down", "blackhole", "remove");
-  CAPTURE(target, fault);
-  const UndoneFaults undone(target);
+  // In the meantime NCCL calls neither end.
   const auto wait_until_used = [](End& end) {
     const auto is_used = [] {
       return log_has(NCCL_LOG_WARN, {"is in use again after ", " s (generation "});
@@ -154,63 +107,40 @@ TEST_CASE("recovery: a NIC that comes back is used again", "[contract][recovery]
     end.peer.meet();
   };
   run_flow(
-      {Abi::kV12, PeerMode::kProcesses}, want_recovery,
-      [&](Sender& end) {
+      {Abi::kV12, PeerMode::kProcesses}, prepare,
+      [&, fault = fault, undo = undo](Sender& end) {
         send_rounds(end, target, fault);
-        must_have_lost_path(end);
-        disturb(target, fault == "remove" ? "return" : "reset");
+        must_have_left_it(end);
+        disturb(target, undo);
         wait_until_used(end);
         send_rounds(end, target, "up");
       },
       [&](Receiver& end) {
         receive_rounds(end);
-        must_have_lost_path(end);
+        must_have_left_it(end);
         wait_until_used(end);
         receive_rounds(end);
       });
 }
 
-// The device would go on retrying for half a minute.
-TEST_CASE("recovery: a path that is silent is left while another works", "[contract][recovery]") {
-  const std::string target = GENERATE("h0/softnic2", "h1/softnic6");
-  CAPTURE(target);
-  const UndoneFaults undone(target);
-  const auto prepare = [](Peer& peer) {
-    want_recovery(peer);
-    setenv("BEELINE_TIMEOUT", "20", 1);
-    setenv("BEELINE_RETRY_CNT", "7", 1);
-  };
-  const auto must_have_left_silent_path = [](End& end) {
-    BL_MUST(either_warns(end.peer, {"nothing completes on it"}));
-  };
-  run_flow(
-      {Abi::kV12, PeerMode::kProcesses}, prepare,
-      [&](Sender& end) {
-        send_rounds(end, target, "blackhole");
-        must_have_left_silent_path(end);
-      },
-      [&](Receiver& end) {
-        receive_rounds(end);
-        must_have_left_silent_path(end);
-      });
-}
-
+// It may come back with another address.
 TEST_CASE("recovery: a connection whose only NIC fails waits for it", "[contract][recovery]") {
-  const Abi abi = GENERATE(Abi::kV8, Abi::kV12);
   const std::string target = GENERATE("h0/softnic0", "h1/softnic7");
-  const std::string fault = GENERATE("down", "blackhole");
-  CAPTURE(abi, target, fault);
+  const auto [fault, undo] = GENERATE(table<std::string, std::string>(
+      {{"down", "gid=3:::ffff:10.77.0.1"}, {"blackhole", "reset"}}));
+  CAPTURE(target, fault);
   const UndoneFaults undone(target);
   const auto prepare = [](Peer& peer) {
     want_recovery(peer);
     unsetenv("BEELINE_RAILS");
   };
   run_flow(
-      {abi, PeerMode::kProcesses}, prepare,
-      [&](Sender& end) {
+      {Abi::kV12, PeerMode::kProcesses}, prepare,
+      [&, fault = fault, undo = undo](Sender& end) {
         std::jthread repair([&] {
           wait_until([] { return log_has(NCCL_LOG_WARN, {"the connection waits"}); }, "the fault");
-          disturb(target, "reset");
+          disturb(target, undo);
+          disturb(target, "up");
         });
         send_rounds(end, target, fault);
         BL_MUST(log_has(NCCL_LOG_WARN, {"is in use again"}));
@@ -297,101 +227,28 @@ TEST_CASE("recovery: a process may fork while a NIC is out of use", "[contract][
       });
 }
 
-TEST_CASE("recovery: a connection without any path ends after BEELINE_GIVE_UP_AFTER",
-          "[contract][recovery]") {
-  const std::string target = GENERATE("h0/softnic0", "h1/softnic7");
-  const auto [fault, word] = GENERATE(table<std::string, std::string>(
-      {{"down", "its port is DOWN"}, {"blackhole", "attempts to connect it again: "}}));
-  CAPTURE(target, fault);
-  const UndoneFaults undone(target);
-  // If the port is up, the sender's log lists the attempts.
-  const auto prepare = [fault = fault](Peer& peer) {
-    want_recovery(peer);
-    unsetenv("BEELINE_RAILS");
-    if (fault == "down" || peer.rank() == 0) setenv("BEELINE_GIVE_UP_AFTER", "700ms", 1);
-  };
-  const auto must_have_given_up = [&, word = word](End& end) {
-    BL_MUST(either_warns(end.peer,
-                         {"cannot go on: ", "no path has worked since 20",
-                          "longer than BEELINE_GIVE_UP_AFTER", "softnic0:1", "softnic7:1", word}));
-  };
-  run_flow(
-      {Abi::kV12, PeerMode::kProcesses}, prepare,
-      [&, fault = fault](Sender& end) {
-        Buffer buffer(end, kBytesEach);
-        end.send(buffer.all()).finish();
-        disturb(target, fault);
-        const ncclResult_t result = send_until_error(end, buffer.all(), soon());
-        BL_MUST(result == ncclRemoteError || result == ncclSystemError);
-        must_have_given_up(end);
-      },
-      [&](Receiver& end) {
-        Buffer buffer(end, kBytesEach);
-        end.receive(buffer.all()).finish();
-        const ncclResult_t result = receive_until_error(end, buffer.all(), soon());
-        BL_MUST(result == ncclRemoteError || result == ncclSystemError);
-        must_have_given_up(end);
-      });
-}
-
-TEST_CASE("recovery: a NIC may come back with another address", "[contract][recovery]") {
-  const std::string target = GENERATE("h0/softnic0", "h1/softnic7");
-  CAPTURE(target);
-  const UndoneFaults undone(target);
-  const auto prepare = [](Peer& peer) {
-    want_recovery(peer);
-    unsetenv("BEELINE_RAILS");
-  };
-  run_flow(
-      {Abi::kV12, PeerMode::kProcesses}, prepare,
-      [&](Sender& end) {
-        std::jthread repair([&] {
-          wait_until([] { return log_has(NCCL_LOG_WARN, {"the connection waits"}); }, "the fault");
-          disturb(target, "gid=3:::ffff:10.77.0.1");
-          disturb(target, "up");
-        });
-        send_rounds(end, target, "down");
-      },
-      receive_rounds);
-}
-
-// The only NIC of one end fails for good, and another one of that host carries on, until the first
-// works again.
+// The only NIC of one end fails for good, and another one of that host carries on.
 TEST_CASE("recovery: another NIC stands in for the only one", "[contract][recovery]") {
-  const std::string target = GENERATE("h0/softnic0", "h1/softnic7");
-  const std::string fault = GENERATE("down", "remove");
-  const Abi abi = (target == "h0/softnic0") == (fault == "down") ? Abi::kV8 : Abi::kV12;
+  const auto [target, fault, abi] = GENERATE(table<std::string, std::string, Abi>(
+      {{"h0/softnic0", "down", Abi::kV8}, {"h1/softnic7", "remove", Abi::kV12}}));
   CAPTURE(abi, target, fault);
   const UndoneFaults undone(target);
   const auto prepare = [](Peer& peer) {
     want_recovery(peer);
     unsetenv("BEELINE_RAILS");
   };
-  // That takes five seconds.
-  const bool waits_for_own = abi == Abi::kV12 && fault == "remove";
-  const auto wait_for_own_device = [&](End& end) {
+  const auto must_stand_in = [](End& end) {
     BL_MUST(either_warns(end.peer, {"is in use again", "stands in for softnic"}));
-    if (!waits_for_own) return;
-    const auto is_back = [] {
-      return find_log_lines(NCCL_LOG_WARN, {"is in use again"}).size() == 2;
-    };
-    wait_until(is_back, "its own NIC");
-    BL_MUST(either_warns(end.peer, {"is out of use", "works again, for which softnic"}));
   };
   run_flow(
       {abi, PeerMode::kProcesses}, prepare,
-      [&](Sender& end) {
+      [&, target = target, fault = fault](Sender& end) {
         send_rounds(end, target, fault);
-        end.peer.meet();
-        disturb(target, fault == "remove" ? "return" : "reset");
-        wait_for_own_device(end);
-        send_rounds(end, target, "up");
+        must_stand_in(end);
       },
       [&](Receiver& end) {
         receive_rounds(end);
-        end.peer.meet();
-        wait_for_own_device(end);
-        receive_rounds(end);
+        must_stand_in(end);
       });
 }
 

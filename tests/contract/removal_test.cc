@@ -312,29 +312,6 @@ TEST_CASE(
   unsetenv("BEELINE_RECOVERY");
 }
 
-TEST_CASE("removal: a pause is waited for, and nothing is lost", "[contract][removal][softnic]") {
-  if (!kProcessesWork) return;
-  const Way way = GENERATE(from_range(process_ways()));
-  const size_t paused = GENERATE(kRemovalSenderRank, kRemovalReceiverRank);
-  CAPTURE(way, paused);
-  const std::string target = address_of(paused);
-  const UndoneFaults undone(target);
-  run_flow(
-      way,
-      [&](Sender& end) {
-        send_checked(end, 0, kBefore);
-        const Clock::time_point start = Clock::now();
-        disturb(target, "pause=300ms");
-        send_checked(end, kBefore, kBefore);
-        BL_MUST(Clock::now() - start >= std::chrono::milliseconds(290));
-        BL_MUST(warnings({}) == 0);
-      },
-      [&](Receiver& end) {
-        receive_checked(end, 0, 2 * kBefore);
-        BL_MUST(warnings({}) == 0);
-      });
-}
-
 TEST_CASE("removal: queue pairs that cannot be moved to the error state close like others",
           "[contract][removal][softnic]") {
   if (!kProcessesWork) return;

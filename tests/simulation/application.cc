@@ -81,6 +81,8 @@ End::Slot End::make_slot(std::uint64_t bytes, bool is_gpu) {
     if (!rails) throw std::runtime_error("no rail can flush");
     handle.keep_rails(*rails);
   }
+  const bool is_sender = comm().role() == Role::kSend;
+  if (options_.one_railed == (is_sender ? 1 : 2)) handle.keep_rails(1);
   slot.handle = buffers->add(*std::move(made));
   handles_.push_back(slot.handle);
   return slot;

@@ -27,6 +27,7 @@ struct TrafficOptions {
   std::uint32_t groups = UINT32_MAX;
   std::int64_t pace_ns = 10 * kMs;  // between the groups of the sender
   bool is_gpu = false;              // the receiver's memory needs flushes
+  std::uint32_t one_railed = 0;     // as RunOptions::one_railed
   bool has_early_done = false;      // NCCL looks for the data of most receives of one message
 };
 

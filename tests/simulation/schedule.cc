@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
+#include <cstring>
 #include <sstream>
 
 #include "tests/simulation/clock.h"
@@ -124,9 +125,12 @@ std::string to_text(const RunOptions& run) {
        << " pace_us=" << run.pace_us << " poll_ms=" << run.poll_ms << " gpu=" << run.is_gpu
        << " standbys=" << run.has_standbys << " give_up_ms=" << run.give_up_ns / kMs
        << " faults_ms=" << run.faults_for_ns / kMs;
-  // Schedules of most runs do without these words.
+  // Most runs do without these words.
   if (!run.has_immediates) text << " immediates=0";
   if (run.has_early_done) text << " early=1";
+  if (run.is_by_cm) text << " cm=1";
+  if (run.one_railed != 0) text << " one_railed=" << run.one_railed;
+  if (run.timeout != RunOptions().timeout) text << " timeout=" << run.timeout;
   text << '\n';
   for (const Fault& fault : run.faults) text << to_text(fault) << '\n';
   return text.str();
@@ -157,8 +161,17 @@ std::optional<RunOptions> parse_run(std::string_view text, std::string& why) {
       run.has_standbys = standbys != 0;
       run.give_up_ns = give_up * kMs;
       run.faults_for_ns = faults * kMs;
-      run.has_immediates = line.find(" immediates=0") == std::string::npos;
-      run.has_early_done = line.find(" early=1") != std::string::npos;
+      const auto has = [&line](const char* word) { return line.find(word) != std::string::npos; };
+      run.has_immediates = !has(" immediates=0");
+      run.has_early_done = has(" early=1");
+      run.is_by_cm = has(" cm=1");
+      const auto find = [&line](const char* format, std::uint32_t& value) {
+        const std::size_t at =
+            line.find(std::string_view(format).substr(0, std::strlen(format) - 2));
+        if (at != std::string::npos) std::sscanf(line.c_str() + at, format, &value);
+      };
+      find(" one_railed=%u", run.one_railed);
+      find(" timeout=%u", run.timeout);
       continue;
     }
     double at = 0;

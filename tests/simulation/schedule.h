@@ -74,6 +74,10 @@ struct RunOptions {
   // BEELINE_EARLY_DONE: NCCL looks for the data of most receives, and makes no call for them. Not
   // drawn, because a device's report that a credit was lost may then be polled by nobody.
   bool has_early_done = false;
+  bool is_by_cm = false;  // the connection manager has connected the paths, as on iWARP
+  // Whose buffers are registered with the first rail only: 1: senders', 2: receivers'.
+  std::uint32_t one_railed = 0;
+  std::uint32_t timeout = 14;  // of queue pairs: 4.096 us * 2^timeout until a device sends again
   bool has_standbys = true;
   std::int64_t give_up_ns = 0;
   std::int64_t faults_for_ns = 0;  // then all of them end, and everything has to work

@@ -7,6 +7,7 @@
 
 #include "plugin/connect/handshake/agreement.h"
 #include "plugin/connect/path/comm_end.h"
+#include "plugin/verbs/cm_channel.h"
 
 namespace beeline::simulation {
 namespace {
@@ -43,6 +44,18 @@ void must(const Status& status) {
   if (!status) throw std::runtime_error(describe(status.error()));
 }
 
+// The part of a connection manager that does nothing.
+verbs::CmId idle_cm_id() {
+  static const verbs::CmApi api = [] {
+    verbs::CmApi made;
+    made.destroy_id = [](rdma_cm_id*) { return 0; };
+    made.destroy_event_channel = [](rdma_event_channel*) {};
+    return made;
+  }();
+  static rdma_cm_id raw = {};
+  return {std::make_shared<verbs::CmChannel>(api, nullptr), &raw};
+}
+
 template <class Made>
 CommPlans plans() {
   CommPlans plans;
@@ -64,7 +77,7 @@ World::World(const RunOptions& options)
   control_.resume_channels = true;
   control_.sender = plans<SendComm>();
   control_.receiver = plans<RecvComm>();
-  control_.qp.timeout = 14;
+  control_.qp.timeout = static_cast<std::uint8_t>(options.timeout);
   control_.qp.ece = false;
   control_.qp.thread_domains = 0;
   control_.qp.qps_per_rail = static_cast<int>(options.queue_pairs);
@@ -95,11 +108,10 @@ World::~World() {
 void World::make_hosts() {
   turns_.resize(options_.hosts);
   for (std::uint32_t host = 0; host < options_.hosts; ++host) {
-    ProcessOptions process = {
-        .host = "h" + std::to_string(host),
-        .control = &control_,
-        .seed = options_.seed,
-        .has_immediates = options_.has_immediates};
+    ProcessOptions process = {.host = "h" + std::to_string(host),
+                              .control = &control_,
+                              .seed = options_.seed,
+                              .has_immediates = options_.has_immediates};
     for (std::uint32_t nic = 0; nic < options_.nics; ++nic) {
       process.nics.push_back(&nics_.add("nic" + std::to_string(nic), kMbps));
     }
@@ -168,6 +180,9 @@ void World::connect(std::uint32_t number) {
     made->devices = devices_[host];
     made->receiver_rails = options_.rails;
     made->planned_paths = layout.count;
+    for (PathResources& path : made->paths) {
+      if (options_.is_by_cm) path.queues.cm = idle_cm_id();
+    }
     std::vector<const Device*> used(devices_[host].begin(), devices_[host].end());
     Channel::End& channel_end = channel.end_of(process);
     const auto link = std::make_shared<CommLink>(
@@ -203,6 +218,7 @@ void World::connect(std::uint32_t number) {
                             .groups_at_once = options_.groups_at_once,
                             .pace_ns = options_.pace_us * kUs,
                             .is_gpu = options_.is_gpu,
+                            .one_railed = options_.one_railed,
                             .has_early_done = options_.has_early_done};
   Pair pair;
   pair.sender = std::make_unique<Sender>(sends, nics_, payload_, traffic,
@@ -309,7 +325,7 @@ void World::run_until(std::int64_t until_ns) {
 
 // Whether a comm may rightly end in this run.
 bool World::may_end() const noexcept {
-  if (options_.give_up_ns != 0) return true;
+  if (options_.give_up_ns != 0 || options_.is_by_cm || options_.one_railed != 0) return true;
   const auto is = [](FaultKind kind) {
     return [kind](const Fault& fault) { return fault.kind == kind; };
   };

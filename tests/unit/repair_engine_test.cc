@@ -268,6 +268,21 @@ TEST_CASE("engine: if the devices of neither end can be fenced, the comm ends") 
   }
 }
 
+TEST_CASE("engine: a device that refuses one queue pair after the other ends the only path") {
+  TimedEngine end(one_path(true));
+  const std::int64_t life = GENERATE(times::kBriefLifeNs - kMs, times::kBriefLifeNs);
+  const bool is_by_device = GENERATE(true, false);
+  const auto fail = [&] { return end.engine.count_failure(0, is_by_device, end.now.ns += life); };
+  CHECK_FALSE(fail());  // the connection's first queue pair
+  for (int former = 1; former <= 3; ++former) {
+    end.lose_path();
+    end.now.ns += 5 * kSec;
+    (void)end.look();
+    end.make_path(false);
+    CHECK(fail() == (former == 3 && is_by_device && life < times::kBriefLifeNs));
+  }
+}
+
 TEST_CASE("engine: a queue pair that cannot be joined is given up after a second") {
   TimedEngine end(one_path(true));
   end.lose_path();
