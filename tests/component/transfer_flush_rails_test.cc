@@ -129,25 +129,6 @@ TEST_CASE("flush by rail: READs that find no room in the queue wait", "[componen
   CHECK(first[1] + rest[1] == kFlushes * static_cast<int>(kTargets));
 }
 
-// Its READs never complete. Here they do, so that it shows that they do not count.
-TEST_CASE("flush by rail: a rail whose device is gone is not waited for", "[component][transfer]") {
-  FlushRig rig({.rails = 2});
-  std::vector<FlushedMemory> memories = memories_of_two_rails(rig);
-  const std::vector<Request*> flushes = begin_many_flushes(rig, memories);
-  Path& path = rig.comm().paths()[0];
-  path.resources->device->context->set_gone();
-  CHECK(rig.comm().lose_device_of(path));
-  for (const Request* const request : flushes) CHECK(request->missing == kTargets);
-  for (Request* const request : flushes) rig.finish(request);
-  CHECK(rig.take_reads() ==
-        Reads{static_cast<int>(Flusher::kDepth), kFlushes * static_cast<int>(kTargets)});
-  flush_and_finish(rig, {memories[0].target()});
-  CHECK(rig.take_reads() == Reads{0, 1});
-  rig.carry(0, memories[0]);  // had arrived before the device was lost
-  flush_and_finish(rig, {memories[0].target()});
-  CHECK(rig.take_reads() == Reads{0, 0});
-}
-
 // One path of the rail still has the former device, which is gone; the rail has another already.
 TEST_CASE("flush by rail: a READ that fails is an error, whatever another path's device was",
           "[component][transfer]") {

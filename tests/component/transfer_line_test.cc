@@ -206,27 +206,6 @@ TEST_CASE("line: an irecv with an invalid buffer grants nothing", "[component][t
   CHECK(rig.finish_all(*receive, 3) == std::vector<int>{1, 1, 1});
 }
 
-// The sender predicts that the next irecv has the size of the last one.
-TEST_CASE("line: irecvs of different sizes follow each other", "[component][transfer]") {
-  TransferRig rig;
-  Storage from = rig.storage(8, 0x5a);
-  Storage into = rig.storage(8);
-  for (const std::size_t count : {3U, 3U, 1U, 1U, 8U, 2U, 1U, 2U, 8U, 1U}) {
-    std::vector<ReceiveBuffer> buffers(count);
-    for (std::size_t i = 0; i < count; ++i) {
-      buffers[i] = {.data = into.data() + i,
-                    .capacity = 1,
-                    .tag = static_cast<int>(i),
-                    .memory = &into.handle()};
-    }
-    const Result<Request*> receive = irecv(rig.receiver(), buffers);
-    REQUIRE(receive);
-    REQUIRE(*receive != nullptr);
-    for (std::size_t i = 0; i < count; ++i) rig.finish(rig.send(from, 1, static_cast<int>(i)));
-    CHECK(rig.finish_all(*receive, count) == std::vector<int>(count, 1));
-  }
-}
-
 TEST_CASE("line: a message longer than its line allows is cut", "[component][transfer]") {
   TransferRig rig;
   const LogCapture log;

@@ -101,37 +101,4 @@ TEST_CASE("transfer regress: a failing local queue is not blamed on the peer",
   CHECK(log.count(" sent ") == 0);
 }
 
-// One of two overlapping registrations is dropped, and the pages that only it covered are unmapped.
-// Pages that are mapped there later are other memory.
-TEST_CASE("transfer regress: pages of a dropped registration are not served by another one",
-          "[component][transfer]") {
-  const TestFabric fabric;
-  const auto loaded = verbs::load(SOFTNIC_LIBIBVERBS);
-  REQUIRE(loaded);
-  const auto table = DeviceTable::scan(loaded->api, {});
-  REQUIRE(table);
-  const Device& device = (*table)->devices().front();
-  const auto pd = device.context->pd();
-  REQUIRE(pd);
-  MrCache cache(loaded->api, *pd, false);
-
-  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-  void* const start =
-      mmap(nullptr, 4 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  REQUIRE(start != MAP_FAILED);
-  auto whole = cache.acquire({.address = start, .length = 4 * page});
-  auto first_page = cache.acquire({.address = start, .length = page});
-  REQUIRE(whole);
-  REQUIRE(first_page);
-  whole->reset();
-  void* const rest = static_cast<char*>(start) + page;
-  REQUIRE(mmap(rest, 3 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
-               0) == rest);
-  const auto misses = cache.stats().misses;
-  const auto other = cache.acquire({.address = rest, .length = 3 * page});
-  REQUIRE(other);
-  CHECK(cache.stats().misses == misses + 1);
-  CHECK(other->mr() != first_page->mr());
-}
-
 }  // namespace beeline::test

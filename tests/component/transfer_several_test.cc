@@ -80,22 +80,6 @@ void finish_both(Moved moved, int size) {
 
 }  // namespace
 
-TEST_CASE("several: a long message uses all paths", "[component][transfer][several]") {
-  const auto paths = GENERATE(as<std::size_t>(), 2, 4, 8);
-  TransferRig rig({.paths = paths});
-  Storage from = rig.storage(4 * kLong);
-  Storage into = rig.storage(4 * kLong);
-  fill(from, 2);
-  for (int i = 0; i < 3; ++i) {
-    Request* const receive = rig.receive(into, 4 * kLong, 0);
-    finish_both({receive, rig.send(from, 4 * kLong, 0)}, 4 * kLong);
-  }
-  CHECK(is_equal(from, into, 4 * kLong));
-  const std::vector<std::uint64_t> bytes = arrived_by_path(rig.receiver());
-  CHECK(std::ranges::all_of(bytes, [](std::uint64_t of_path) { return of_path > 0; }));
-  CHECK(std::accumulate(bytes.begin(), bytes.end(), std::uint64_t{0}) == 12 * kLong);
-}
-
 TEST_CASE(
     "several: a message for a receive that nobody waits for counts for the path that carried it",
     "[component][transfer][several]") {

@@ -94,23 +94,6 @@ TEST_CASE("transfer: a message larger than the device's largest write goes in ch
   }
 }
 
-TEST_CASE("transfer: a thousand windows of eight leave nothing behind", "[component][transfer]") {
-  const auto notify = GENERATE(Notify::kImmediate, Notify::kNotice);
-  TransferRig rig({.notify = notify});
-  Storage from = rig.storage(512);
-  Storage into = rig.storage(512);
-  for (unsigned round = 0; round < 1000; ++round) {
-    paint(from, round);
-    std::array<Request*, 8> receives;
-    std::array<Request*, 8> sends;
-    for (std::size_t i = 0; i < 8; ++i) receives[i] = rig.receive(into, 64, 1, i * 64);
-    for (std::size_t i = 0; i < 8; ++i) sends[i] = rig.send(from, 64, 1, i * 64);
-    for (Request* const request : sends) REQUIRE(rig.finish(request) == 64);
-    for (Request* const request : receives) REQUIRE(rig.finish(request) == 64);
-    REQUIRE(same(from, 0, into, 0, from.size()));
-  }
-}
-
 TEST_CASE("transfer: tags choose the place within a receive, equal tags in order",
           "[component][transfer]") {
   TransferRig rig;

@@ -90,25 +90,6 @@ TEST_CASE("wait: a receiver that is tested waits for data, and one that is not f
   CHECK(looks.at(rig.receiver_link()) == Wait::kNothing);
 }
 
-TEST_CASE("wait: a send that does not complete waits for the acknowledgment",
-          "[component][transfer]") {
-  TransferRig rig;
-  Storage from = rig.storage(64, 0x5a);
-  Storage into = rig.storage(64);
-  rig.receive(into, 64, 0);
-  Request* const send = rig.send(from, 64, 0);
-  Looks looks(rig);
-  {
-    const PollHook hook(rig.sender(), [](ibv_cq*, int, ibv_wc*) { return 0; });
-    looks.at(rig.sender_link());
-    looks.at(rig.sender_link());
-    CHECK_FALSE(must(test_once(*send, nullptr)));
-    CHECK(looks.at(rig.sender_link()) == Wait::kAcknowledgment);
-  }
-  rig.finish(send);
-  CHECK(looks.at(rig.sender_link()) == Wait::kNothing);
-}
-
 TEST_CASE("wait: one line says what this process waits for, and another that it goes on",
           "[component][transfer]") {
   TransferRig rig;

@@ -269,24 +269,6 @@ TEST_CASE("death: what had arrived before stays received", "[contract][death]") 
       });
 }
 
-TEST_CASE("death: comms to the dead can be closed in good order", "[contract][death]") {
-  if (!kProcessesWork) return;
-  const Way way = GENERATE(from_range(process_ways()));
-  CAPTURE(way);
-  run_loose_flow(
-      way, [](Sender& end) { wait_for_ever(end); },
-      [](Receiver& end) {
-        Buffer memory(end, kDeathWindow * kDeathSize);
-        for (size_t i = 0; i < kDeathWindow; ++i) {
-          end.receive(memory.part(i * kDeathSize, kDeathSize));
-        }
-        end.peer.kill(kSenderRank);
-        memory.drop();
-        end.comm.close();
-        const Link link = link_to_self(end.session);  // the plugin still works
-      });
-}
-
 TEST_CASE("death: comms to others live on", "[contract][death]") {
   if (!kProcessesWork) return;
   const Abi abi = GENERATE(from_range(main_abis()));

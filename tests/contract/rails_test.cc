@@ -80,26 +80,6 @@ TEST_CASE("rails: data arrives, whatever the number of NICs at either end", "[co
   must_carry_messages({abi, PeerMode::kProcesses}, last, last, {.before = prepare});
 }
 
-// With both ends in one process, they would have the same port.
-TEST_CASE("rails: a connection is made without a port that is down, and the log names it",
-          "[contract][rails][softnic]") {
-  const Abi abi = GENERATE(from_range(some_abis()));
-  const int rails = GENERATE(3, 8);
-  const auto end = GENERATE(as<size_t>(), 0, 1);
-  CAPTURE(abi, rails, end);
-  const std::string port = std::string(end == 0 ? "h0" : "h1") + "/softnic2";
-  const auto prepare = [&](Peer&) { merge_by(rails); };
-  const auto first = [&](Peer& peer, const Session&) {
-    if (peer.rank() == end) disturb(port, "down");
-    peer.meet();
-    return 0;
-  };
-  const auto named = [](Peer& peer) { BL_MUST(either_warns(peer, {"softnic2"})); };
-  const UndoneFaults undone(port);
-  must_carry_messages({abi, PeerMode::kProcesses}, first, first,
-                      {.before = prepare, .after = named});
-}
-
 TEST_CASE("rails: data arrives over several queue pairs of each NIC", "[contract][rails]") {
   const Abi abi = GENERATE(from_range(some_abis()));
   const int rails = GENERATE(1, 2, 4);

@@ -83,17 +83,10 @@ TEST_CASE("recovery: every byte arrives although a NIC of several fails, which i
   // A device that was removed is another one for the process when it returns.
   const auto [fault, undo, why] = GENERATE(table<std::string, std::string, std::string>(
       {{"down", "reset", "its port is DOWN"},
-       {"blackhole", "reset", "nothing completes on it"},
+       {"blackhole", "reset", "no answer after all retries"},
        {"remove", "return", "its device was removed from its host"}}));
   CAPTURE(target, fault);
   const UndoneFaults undone(target);
-  const auto prepare = [](Peer&) {
-    setenv("BEELINE_RAILS", "4", 1);
-    setenv("BEELINE_RECOVERY", "1", 1);
-    // By themselves, the devices would say for half a minute that they try again.
-    setenv("BEELINE_TIMEOUT", "20", 1);
-    setenv("BEELINE_RETRY_CNT", "7", 1);
-  };
   const auto must_have_left_it = [&, why = why](End& end) {
     must_have_lost_path(end);
     BL_MUST(either_warns(end.peer, {why}));
@@ -107,7 +100,7 @@ TEST_CASE("recovery: every byte arrives although a NIC of several fails, which i
     end.peer.meet();
   };
   run_flow(
-      {Abi::kV12, PeerMode::kProcesses}, prepare,
+      {Abi::kV12, PeerMode::kProcesses}, want_recovery,
       [&, fault = fault, undo = undo](Sender& end) {
         send_rounds(end, target, fault);
         must_have_left_it(end);

@@ -159,29 +159,6 @@ TEST_CASE("request: test accepts NULL for the sizes", "[contract][request]") {
       });
 }
 
-TEST_CASE("request: each request that is done makes room for another", "[contract][request]") {
-  const Way way = GENERATE(from_range(ways()));
-  CAPTURE(way);
-  constexpr size_t kRounds = size_t{10} * NCCL_NET_MAX_REQUESTS;
-  run_flow(
-      way,
-      [](Sender& end) {
-        Buffer memory(end, kRequestSize);
-        memory.fill(0, kRequestSize, 1);
-        for (size_t i = 0; i < kRounds; ++i) {
-          end.send(memory.all()).finish();
-        }
-      },
-      [](Receiver& end) {
-        Buffer memory(end, kRequestSize);
-        memory.expect(0, kRequestSize, 1);
-        for (size_t i = 0; i < kRounds; ++i) {
-          end.receive(memory.all()).finish();
-        }
-        memory.must_hold();
-      });
-}
-
 TEST_CASE("request: testing any request makes the whole comm progress", "[contract][request]") {
   const Way way = GENERATE(from_range(ways()));
   CAPTURE(way);

@@ -267,6 +267,14 @@ TEST_CASE("simulation: data moves by another path while one is being fenced", "[
   CHECK(result.longest_gap_ns < 100 * kMs);
 }
 
+TEST_CASE("simulation: a path that is silent is left while another works", "[simulation]") {
+  // Its device would go on retrying for half a minute.
+  const RunResult result = run_text(with(calm("at 500 for 3000 both-ways h0/n0 h1/n0 0\n"),
+                                         "faults_ms=4000", "faults_ms=4000 timeout=20"));
+  CHECK(result.violation == "");
+  CHECK(result.longest_gap_ns < 600 * kMs);
+}
+
 TEST_CASE("simulation: chunks whose notice is not posted when their path fails are sent again",
           "[simulation]") {
   // Their device has acknowledged them, and the report about the path comes late.

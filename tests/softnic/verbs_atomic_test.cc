@@ -87,29 +87,6 @@ TEST_CASE("atomic: fetch-and-add adds and returns the old value", "[softnic][ato
   CHECK(scene.local.guards_intact());
 }
 
-TEST_CASE("atomic: compare-and-swap swaps only the expected value", "[softnic][atomic]") {
-  Scene scene;
-  scene.words()[2] = 0x1122334455667788;
-  // All bits of the value are compared.
-  for (const std::uint64_t wrong :
-       {std::uint64_t{0}, std::uint64_t{0x1122334455667789}, std::uint64_t{0x1122334555667788}}) {
-    REQUIRE(post(scene.qp(), compare_swap(scene.result(), scene.target(2), wrong, 1, 1)) == 0);
-    CHECK(scene.done().status == IBV_WC_SUCCESS);
-    CHECK(scene.got() == 0x1122334455667788);
-    CHECK(scene.words()[2] == 0x1122334455667788);
-  }
-  REQUIRE(post(scene.qp(),
-               compare_swap(scene.result(), scene.target(2), 0x1122334455667788, 42, 2)) == 0);
-  const ibv_wc wc = scene.done();
-  CHECK(wc.status == IBV_WC_SUCCESS);
-  CHECK(wc.opcode == IBV_WC_COMP_SWAP);
-  CHECK(wc.byte_len == 8);
-  CHECK(scene.got() == 0x1122334455667788);
-  CHECK(scene.words()[2] == 42);
-  CHECK(scene.words()[1] == 0);
-  CHECK(scene.words()[3] == 0);
-}
-
 TEST_CASE("atomic: the returned value may be scattered over several SGEs", "[softnic][atomic]") {
   Scene scene;
   scene.words()[0] = 0x0807060504030201;
@@ -190,18 +167,6 @@ TEST_CASE("atomic: the returned value needs eight bytes of writable memory", "[s
     must_complete(scene.pair.a.send_cq.get(), 2);
   }
   CHECK(scene.words()[0] == 5);
-}
-
-TEST_CASE("atomic: the memory for the returned value is checked first", "[softnic][atomic]") {
-  Scene scene;
-  const Buffer read_only(scene.pair.a.pd.get(), 8, 0);
-  AtomicWork work = fetch_add(scene.result(), scene.target(), 1, 1);
-  SECTION("a key of nothing") { work.local[0].lkey += 0x100; }
-  SECTION("memory not to be written") {
-    work.local[0] = {reinterpret_cast<std::uint64_t>(read_only.mr()->addr), 8,
-                     read_only.mr()->lkey};
-  }
-  check_refused(scene, work, IBV_WC_LOC_PROT_ERR);
 }
 
 TEST_CASE("atomic: inline is refused", "[softnic][atomic]") {

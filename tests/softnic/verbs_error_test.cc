@@ -37,56 +37,6 @@ void check_wc(const ibv_wc& wc, std::uint64_t wr_id, ibv_wc_status status, const
 
 }  // namespace
 
-TEST_CASE("error: an operation the queue pair does not allow is an invalid request",
-          "[softnic][error]") {
-  struct Case {
-    ibv_wr_opcode opcode;
-    int access;  // of the responder's queue pair
-    ibv_wc_status status;
-  };
-  constexpr int kLocal = IBV_ACCESS_LOCAL_WRITE;
-  const Case c = GENERATE_COPY(values<Case>({
-      {IBV_WR_RDMA_WRITE, kLocal | IBV_ACCESS_REMOTE_READ, IBV_WC_REM_INV_REQ_ERR},
-      {IBV_WR_RDMA_WRITE, kLocal | IBV_ACCESS_REMOTE_WRITE, IBV_WC_SUCCESS},
-      {IBV_WR_RDMA_WRITE_WITH_IMM, kLocal | IBV_ACCESS_REMOTE_READ, IBV_WC_REM_INV_REQ_ERR},
-      {IBV_WR_RDMA_READ, kLocal | IBV_ACCESS_REMOTE_WRITE, IBV_WC_REM_INV_REQ_ERR},
-      {IBV_WR_RDMA_READ, kLocal | IBV_ACCESS_REMOTE_READ, IBV_WC_SUCCESS},
-      {IBV_WR_SEND, 0, IBV_WC_SUCCESS},
-  }));
-  INFO("opcode " << c.opcode << ", access " << c.access);
-  Scene scene({.access = c.access});
-  REQUIRE(post(scene.pair.b.qp, recv_work(scene.remote.all())) == 0);
-  SendWork work = write_work(scene.local.all(), scene.remote.all(), 1);
-  work.opcode = c.opcode;
-  REQUIRE(post(scene.qp(), work) == 0);
-  check_wc(scene.requester(), 1, c.status, scene.qp());
-  if (c.status == IBV_WC_SUCCESS) return;
-  CHECK(scene.remote.has(2));
-  CHECK(scene.local.has(1));
-  const ibv_async_event event = next_event(scene.pair.b.context.get());
-  CHECK(event.event_type == IBV_EVENT_QP_REQ_ERR);
-  CHECK(event.element.qp == scene.pair.b.qp);
-  wait_for_state(scene.pair.b.qp, IBV_QPS_ERR);
-}
-
-TEST_CASE("error: a wrong local key is the requester's own fault", "[softnic][error]") {
-  const bool second_piece = GENERATE(false, true);
-  Scene scene;
-  SendWork work = write_work(scene.local.all(), scene.remote.all(), 1);
-  Region wrong = scene.local.part(0, 4);
-  wrong.lkey += 0x100;
-  if (second_piece) {
-    work.local = {scene.local.part(0, 4).sge(), wrong.sge()};
-  } else {
-    work.local = {wrong.sge()};
-  }
-  REQUIRE(post(scene.qp(), work) == 0);
-  check_wc(scene.requester(), 1, IBV_WC_LOC_PROT_ERR, scene.qp());
-  CHECK(state_of(scene.qp()) == IBV_QPS_ERR);
-  CHECK(state_of(scene.pair.b.qp) == IBV_QPS_RTS);
-  CHECK(!has_event(scene.pair.b.context.get()));
-}
-
 TEST_CASE("error: a message of more than a gigabyte is too long", "[softnic][error]") {
   const auto opcode = GENERATE(IBV_WR_RDMA_WRITE, IBV_WR_SEND, IBV_WR_RDMA_READ);
   constexpr std::size_t kGiga = std::size_t{1} << 30;
