@@ -84,7 +84,9 @@ TEST_CASE("recovery: every byte arrives although a NIC of several fails, which i
   const auto [fault, undo, why] = GENERATE(table<std::string, std::string, std::string>(
       {{"down", "reset", "its port is DOWN"},
        {"blackhole", "reset", "no answer after all retries"},
-       {"remove", "return", "its device was removed from its host"}}));
+       {"remove", "return", "its device was removed from its host"},
+       {"event=qp_fatal", "reset", "is out of use"},
+       {"event=cq_err", "reset", "is out of use"}}));
   CAPTURE(target, fault);
   const UndoneFaults undone(target);
   const auto must_have_left_it = [&, why = why](End& end) {
