@@ -166,6 +166,7 @@ class RecvComm : public Comm {
   BL_INLINED int on_immediate(const ibv_wc& completion) noexcept;
   int on_optional(const ibv_wc& completion) noexcept;
   void on_notice(Path& path, const ibv_wc& completion);
+  BL_SLOW void on_wrong_notice(const Path& path, const wire::Notice& notice, std::uint32_t bytes);
   // --- Only with several paths: recv_several.cc ---
   Errc post_receives_on_all(std::uint32_t lines);
   std::uint32_t receives_expected() noexcept;

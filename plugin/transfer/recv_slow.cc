@@ -4,6 +4,8 @@
 // lock, no allocation and no system call.
 #include <arpa/inet.h>
 
+#include <array>
+#include <cstdio>
 #include <utility>
 
 #include "plugin/transfer/recv_comm.h"
@@ -52,8 +54,8 @@ Errc RecvComm::on_refused_grant(int rc) {
 }
 
 // A receiver may wait for long with good reason, and most of its grants complete in silence: only a
-// signaled write of its own shows whether they arrive. Before READY the peer may still be setting up
-// its queue pair, so that nothing would answer.
+// signaled write of its own shows whether they arrive. Before READY the peer may still be setting
+// up its queue pair, so that nothing would answer.
 Status RecvComm::probe_paths() {
   for (Path& path : paths()) {
     if (!path.grants || path.is_probing || path.send_free == 0) continue;
@@ -191,6 +193,23 @@ void RecvComm::arrived(std::uint32_t place, std::uint32_t size) noexcept {
   --request.missing;
 }
 
+// With what the two ends hold, since only that says whose fault it is.
+void RecvComm::on_wrong_notice(const Path& path, const wire::Notice& notice, std::uint32_t bytes) {
+  const std::uint32_t place = notice.line % wire::kMaxLines;
+  const Owner& owner = table_.owner(place);
+  std::array<char, 320> text;
+  (void)std::snprintf(
+      text.data(), text.size(),
+      "a notice of a message that no receive waits for: %u bytes on path %u: line %u, generation "
+      "%u, "
+      "%u bytes, parts %llx of %u; the receive has line %u, %u bytes, generation %u, %s, %u lines "
+      "granted",
+      bytes, path.index + 1U, notice.line, notice.generation, notice.size,
+      static_cast<unsigned long long>(notice.which), notice.chunks, owner.position & 0xffffU,
+      lines_[place].capacity, path.generation, owner.waits() ? "waits" : "does not wait", next_);
+  events_.on_protocol_error(*this, text.data());
+}
+
 void RecvComm::on_notice(Path& path, const ibv_wc& completion) {
   const wire::Notice& notice = path.notices[completion.wr_id % receives_.depth()];
   const std::uint32_t place = notice.line % wire::kMaxLines;
@@ -201,7 +220,7 @@ void RecvComm::on_notice(Path& path, const ibv_wc& completion) {
                           notice.size <= lines_[place].capacity;
   if (!is_awaited && ignores(notice.line)) return;
   if (!is_awaited || !wire::is_consistent(notice)) [[unlikely]] {
-    return events_.on_protocol_error(*this, "a notice of a message that no receive waits for");
+    return on_wrong_notice(path, notice, completion.byte_len);
   }
   const wire::ChunkMask all = wire::all_chunks_of(notice.size);
   if (!table_.has_records()) {
