@@ -16,8 +16,6 @@
 namespace beeline::test {
 namespace {
 
-constexpr std::size_t kLong = 1 << 20;
-
 void fill(Storage& storage, unsigned seed) {
   std::minstd_rand random(seed);
   std::generate_n(storage.data(), storage.size(),
@@ -203,14 +201,15 @@ TEST_CASE("several: as many receives as fit are in flight where paths are missin
 // parts of the message.
 TEST_CASE("several: messages that may be announced twice have two receives each",
           "[component][transfer][several]") {
-  constexpr std::uint32_t kGroups = 8;
+  constexpr std::size_t kGroups = 8;
   TransferRig rig({.paths = 2});
   Storage into = rig.storage(64);
   RecvComm& receiver = rig.receiver();
   std::vector<ReceiveBuffer> group;
+  group.reserve(wire::kMaxReceives);
   for (int tag = 0; tag < static_cast<int>(wire::kMaxReceives); ++tag)
     group.push_back({.data = into.data(), .capacity = 64, .tag = tag, .memory = &into.handle()});
-  for (std::uint32_t i = 0; i < kGroups; ++i) BL_MUST(must(irecv(receiver, group)) != nullptr);
+  for (std::size_t i = 0; i < kGroups; ++i) BL_MUST(must(irecv(receiver, group)) != nullptr);
   receiver.gate().enter();  // as a call does
   REQUIRE(receiver.take_report());
   for (const Path& path : receiver.paths())
