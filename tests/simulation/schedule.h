@@ -75,7 +75,7 @@ struct RunOptions {
   // drawn, because a device's report that a credit was lost may then be polled by nobody.
   bool has_early_done = false;
   bool is_by_cm = false;  // the connection manager has connected the paths, as on iWARP
-  // Whose buffers are registered with the first rail only: 1: senders', 2: receivers'.
+  // 1: the senders register their buffers with the first rail only; 2: the receivers do; 0: nobody.
   std::uint32_t one_railed = 0;
   std::uint32_t timeout = 14;  // of queue pairs: 4.096 us * 2^timeout until a device sends again
   bool has_standbys = true;
