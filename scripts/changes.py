@@ -3,6 +3,8 @@
 
   changes.py files                 the files that changed, the newest change first
   changes.py turn                  the number of this commit, which selects the part
+  changes.py subjects              the subjects of the branch's commits that break the rule for them
+                                   (CONTRIBUTING.md), and how; on main, of the newest commits
   changes.py sources EVERY MOST    of the sources on standard input those that this commit checks: at
                                    most MOST that changed or include a changed header, the newest
                                    change first, and one of EVERY others
@@ -14,12 +16,14 @@ A shallow clone does not know the number and uses the hash of the commit.
 
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 # On the main branch, the files of the newest commits count as changed.
 NEWEST_COMMITS = 16
+MOST_SUBJECT_CHARACTERS = 72
 
 
 def git(*words):
@@ -94,6 +98,16 @@ def sources_to_read(sources, every, most):
     return list(dict.fromkeys(touched[:most] + due)), max(0, len(touched) - most)
 
 
+def wrong_subjects():
+    base = merge_base()
+    commits = [f"-{NEWEST_COMMITS}"] if base == "HEAD" else [f"{base}..HEAD"]
+    for subject in (git("log", "--no-merges", "--format=%s", *commits) or "").splitlines():
+        if len(subject) > MOST_SUBJECT_CHARACTERS:
+            yield f"{subject}: has {len(subject)} characters, more than {MOST_SUBJECT_CHARACTERS}"
+        if not re.match(r"[A-Za-z][^:]*: \S", subject):
+            yield f"{subject}: does not begin with its area, as in `transfer: poll in an irecv`"
+
+
 def main():
     if sys.argv[1:2] == ["sources"]:
         every, most = map(int, sys.argv[2:])
@@ -104,6 +118,8 @@ def main():
                   f"within {every} commits", file=sys.stderr)
     elif sys.argv[1:] == ["files"]:
         print("\n".join(changed_files()))
+    elif sys.argv[1:] == ["subjects"]:
+        print("\n".join(wrong_subjects()), end="")
     elif sys.argv[1:] == ["turn"]:
         print(turn())
     else:

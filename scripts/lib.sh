@@ -80,7 +80,7 @@ test_packages=(
 )
 lint_packages=(cppcheck clang-tidy clang-format shellcheck)
 coverage_packages=(gcovr)
-lint_checks=(clang-format shellcheck cppcheck clang-tidy) # what scripts/lint can do
+lint_checks=(subjects clang-format shellcheck cppcheck clang-tidy) # what scripts/lint can do
 
 # need_packages NAME... : installs missing packages. If none is missing, it needs no root and no network.
 need_packages() {
