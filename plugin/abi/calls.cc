@@ -183,8 +183,9 @@ ncclResult_t dereg_mr(void* /*comm*/, void* mhandle) noexcept {
 // stack frame for the short answers.
 namespace {
 
+template <Paths kPaths>
 [[gnu::noinline]] ncclResult_t post_prepared(SendComm& comm) noexcept {
-  return fast_edge([&]() BL_INLINED_LAMBDA { return comm.post_prepared(); });
+  return fast_edge([&]() BL_INLINED_LAMBDA { return comm.post_prepared<kPaths>(); });
 }
 
 [[gnu::noinline]] ncclResult_t isend_slow(void* comm, void* data, std::size_t size, int tag,
@@ -203,9 +204,12 @@ namespace {
 
 }  // namespace
 
+template <Paths kPaths>
 [[gnu::noinline]] ncclResult_t post_written(RecvComm& comm) noexcept {
-  return fast_edge([&]() BL_INLINED_LAMBDA { return comm.post_written<Paths::kOne>(); });
+  return fast_edge([&]() BL_INLINED_LAMBDA { return comm.post_written<kPaths>(); });
 }
+template ncclResult_t post_written<Paths::kOne>(RecvComm& comm) noexcept;
+template ncclResult_t post_written<Paths::kSeveral>(RecvComm& comm) noexcept;
 
 namespace {
 
@@ -223,9 +227,23 @@ namespace {
   return isend_slow(comm, data, size, tag, mhandle, request);
 }
 
+// The fast isend of a comm with several paths, and the way to everything else.
+[[gnu::noinline]] ncclResult_t isend_on_several(void* comm, void* data, std::size_t size, int tag,
+                                                void* mhandle, void** request) noexcept {
+  Comm& any = *static_cast<Comm*>(comm);
+  const auto* memory = static_cast<const MemoryHandle*>(mhandle);
+  if (memory != nullptr && any.enter_if_fast(Role::kSend, Paths::kSeveral)) [[likely]] {
+    auto& end = static_cast<SendComm&>(any);
+    if (end.begin_on_several(data, size, tag, *memory, request)) [[likely]]
+      return post_prepared<Paths::kSeveral>(end);
+  }
+  return isend_slow(comm, data, size, tag, mhandle, request);
+}
+
 template <class End>
 [[gnu::noinline]] ncclResult_t test_unfinished(Request& request, int* done, int* sizes,
-                                               End& end) noexcept {
+                                               Comm& comm) noexcept {
+  auto& end = static_cast<End&>(comm);
   return fast_edge([&]() BL_INLINED_LAMBDA { return Comm::test_fast(end, request, done, sizes); });
 }
 
@@ -246,13 +264,14 @@ ncclResult_t isend(void* comm, void* data, std::size_t size, int tag, void* mhan
       auto& end = static_cast<SendComm&>(any);
       const auto* memory = static_cast<const MemoryHandle*>(mhandle);
       const SendComm::Begun begun = end.begin_isend(credit.order, data, size, tag, memory, request);
-      if (begun == SendComm::Begun::kPrepared) return post_prepared(end);
+      if (begun == SendComm::Begun::kPrepared) return post_prepared<Paths::kOne>(end);
       if (begun == SendComm::Begun::kGrouped)
         return isend_grouped(comm, data, size, tag, mhandle, request);
     } else if (credit.state == Comm::Credit::kNone) {
       *request = nullptr;
       return ncclSuccess;
     }
+    return isend_on_several(comm, data, size, tag, mhandle, request);
   }
   return isend_slow(comm, data, size, tag, mhandle, request);
 }
@@ -290,10 +309,8 @@ ncclResult_t test(void* request, int* done, int* sizes) noexcept {
   Request& asked = *static_cast<Request*>(request);
   if (asked.missing != 0) {
     Comm& comm = *asked.comm;
-    if (comm.is_fast(Role::kReceive))
-      return test_unfinished(asked, done, sizes, static_cast<RecvComm&>(comm));
-    if (comm.is_fast(Role::kSend))
-      return test_unfinished(asked, done, sizes, static_cast<SendComm&>(comm));
+    if (comm.is_fast(Role::kReceive)) return test_unfinished<RecvComm>(asked, done, sizes, comm);
+    if (comm.is_fast(Role::kSend)) return test_unfinished<SendComm>(asked, done, sizes, comm);
     return test_slow(asked, done, sizes, comm);
   }
   asked.comm->finish(asked, done, sizes);

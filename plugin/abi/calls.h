@@ -121,6 +121,7 @@ BL_INLINED ncclResult_t irecv_some(void* comm, Count count, void** data, const S
   });
 }
 
+template <Paths kPaths>
 ncclResult_t post_written(RecvComm& comm) noexcept;
 
 template <class Size>
@@ -147,9 +148,10 @@ template <class Size>
                     request);
 }
 
+// The fast irecv of a comm with so many paths. False: nothing has been done.
 template <Paths kPaths, class Size>
-BL_INLINED bool write_grant(RecvComm& receiver, void** data, const Size* sizes, const int* tags,
-                            void** mhandles, void** request) noexcept {
+BL_INLINED bool irecv_if_fast(RecvComm& receiver, void** data, const Size* sizes, const int* tags,
+                              void** mhandles, void** request) noexcept {
   const ReceiveBuffer buffer = buffer_at(0, data, sizes, tags, mhandles);
   if (!receiver.begin_grant<kPaths>(buffer.capacity, buffer.memory)) [[unlikely]]
     return false;
@@ -157,32 +159,36 @@ BL_INLINED bool write_grant(RecvComm& receiver, void** data, const Size* sizes, 
   return true;
 }
 
-// The fast irecv of a comm with several paths.
+// noipa: GCC would leave out the argument that is not used, and so move the others to other
+// registers.
 template <class Size>
-[[gnu::noinline]] ncclResult_t irecv_on_several(void* comm, int n, void** data, Size* sizes,
-                                                int* tags, void** mhandles,
-                                                void** request) noexcept {
-  RecvComm& receiver = *static_cast<RecvComm*>(static_cast<Comm*>(comm));
-  if (!write_grant<Paths::kSeveral>(receiver, data, sizes, tags, mhandles, request)) [[unlikely]]
-    return irecv_slow(comm, n, data, sizes, tags, mhandles, request);
-  return fast_edge([&]() BL_INLINED_LAMBDA { return receiver.post_written<Paths::kSeveral>(); });
+[[gnu::noipa]] ncclResult_t irecv_on_several(void* comm, int /*n*/, void** data, Size* sizes,
+                                             int* tags, void** mhandles, void** request) noexcept {
+  Comm& any = *static_cast<Comm*>(comm);
+  if (any.enter_if_fast(Role::kReceive, Paths::kSeveral)) [[likely]] {
+    RecvComm& receiver = static_cast<RecvComm&>(any);
+    if (irecv_if_fast<Paths::kSeveral>(receiver, data, sizes, tags, mhandles, request)) [[likely]]
+      return post_written<Paths::kSeveral>(receiver);
+  }
+  return irecv_slow(comm, 1, data, sizes, tags, mhandles, request);
 }
 
-// The fast irecv; what it does not take goes to the functions above, whose arguments are the same,
-// so that they stay in their registers.
+// That of a comm with one path. What it does not take goes to the functions above, whose arguments
+// are the same, so that they stay in their registers.
 template <class Size>
 ncclResult_t irecv(void* comm, int n, void** data, Size* sizes, int* tags, void** mhandles,
                    void** request) noexcept {
-  const bool is_fast = request != nullptr && comm != nullptr && data != nullptr &&
-                       sizes != nullptr && tags != nullptr && mhandles != nullptr && n == 1 &&
-                       *request != kOptionalReceive;
-  if (is_fast && static_cast<Comm*>(comm)->enter_if_fast(Role::kReceive, Paths::kOne)) [[likely]] {
-    RecvComm& receiver = *static_cast<RecvComm*>(static_cast<Comm*>(comm));
-    if (write_grant<Paths::kOne>(receiver, data, sizes, tags, mhandles, request)) [[likely]]
-      return post_written(receiver);
-  } else if (is_fast && static_cast<Comm*>(comm)->enter_if_fast(Role::kReceive, Paths::kSeveral)) {
+  const bool is_simple = request != nullptr && comm != nullptr && data != nullptr &&
+                         sizes != nullptr && tags != nullptr && mhandles != nullptr && n == 1 &&
+                         *request != kOptionalReceive;
+  if (!is_simple) [[unlikely]]
+    return irecv_slow(comm, n, data, sizes, tags, mhandles, request);
+  Comm& any = *static_cast<Comm*>(comm);
+  if (!any.enter_if_fast(Role::kReceive, Paths::kOne)) [[unlikely]]
     return irecv_on_several(comm, n, data, sizes, tags, mhandles, request);
-  }
+  RecvComm& receiver = static_cast<RecvComm&>(any);
+  if (irecv_if_fast<Paths::kOne>(receiver, data, sizes, tags, mhandles, request)) [[likely]]
+    return post_written<Paths::kOne>(receiver);
   return irecv_slow(comm, n, data, sizes, tags, mhandles, request);
 }
 

@@ -246,7 +246,7 @@ Errc Comm::test(Request& request, int* done, int* sizes) {
     // Once it has answered, the next test polls.
     return is_alarmed_after_answer(0) ? test_while_alarmed(request, done, sizes) : Errc::kOk;
   }
-  with_end(*this, [](auto& end) { end.poll_paths(); });
+  with_end(*this, [&](auto& end) { end.poll_paths(request); });
   if (request.missing == 0) {
     finish(request, done, sizes);
     return Errc::kOk;

@@ -29,13 +29,16 @@ std::uint8_t LineTable::rails_that_carried(std::uint64_t address,
   return kAll;
 }
 
-LineTable::Expected LineTable::expected() const noexcept {
+LineTable::Expected LineTable::expected(std::uint32_t next) noexcept {
   Expected expected = {.lines = 0, .is_sent_again = records_->open_reports != 0};
-  for (const Owner& owner : owners_) {
-    if (!owner.waits()) continue;
+  constexpr std::uint32_t kLines = wire::kMaxLines;
+  if (next - oldest_ > kLines) oldest_ = next - kLines;
+  while (oldest_ != next && !owners_[oldest_ % kLines].waits()) ++oldest_;
+  for (std::uint32_t position = oldest_; position != next; ++position) {
+    if (!owners_[position % kLines].waits()) continue;
     ++expected.lines;
     expected.is_sent_again =
-        expected.is_sent_again || wire::is_before(owner.position, records_->sent_again_end);
+        expected.is_sent_again || wire::is_before(position, records_->sent_again_end);
   }
   return expected;
 }

@@ -71,6 +71,11 @@ class LineTable {
     const std::uint8_t before = records_->chunks[place] != 0 ? carried : std::uint8_t{0};
     carried = static_cast<std::uint8_t>(before | 1U << rail);
   }
+  // All of its message has come by this rail.
+  void note_only_carrier(std::size_t place, std::uint8_t rail) noexcept {
+    records_->chunks[place] = 0;
+    records_->carried[place] = static_cast<std::uint8_t>(1U << rail);
+  }
   // The rails through which the data of the newest receive into `address` has come, as far as that
   // is known: all of them if it has not come yet, or if its line is not in the ring any more.
   std::uint8_t rails_that_carried(std::uint64_t address, std::uint32_t next) const noexcept;
@@ -87,7 +92,7 @@ class LineTable {
     std::uint32_t lines = 0;
     bool is_sent_again = false;
   };
-  Expected expected() const noexcept;
+  Expected expected(std::uint32_t next) noexcept;
   // The first line whose message has not arrived although a receive waits for it.
   std::uint32_t settled(std::uint32_t next) const noexcept;
   bool waits_below(std::uint32_t end) const noexcept;
@@ -130,6 +135,7 @@ class LineTable {
   std::array<GrantedLine, wire::kMaxLines> granted() const noexcept;
 
   const wire::CreditLine* lines_;
+  std::uint32_t oldest_ = 0;  // no line before this position waits
   std::array<Owner, wire::kMaxLines> owners_{};
   wire::LineSet lost_;     // to be granted again
   wire::LineSet missing_;  // of optional receives, that this end has reported as missing

@@ -72,8 +72,9 @@ class RecvComm : public Comm {
   BL_INLINED Errc post_written();
   // For a test that leaves its request unfinished: nothing is held at this end.
   static constexpr Errc post_what_is_held() noexcept { return Errc::kOk; }
-  // For test(): polls the path that data last came from, and another.
-  void poll_paths();
+  // For test() of this request: polls the path that data last came from, and another if something
+  // is still missing.
+  void poll_paths(const Request& request);
   void collect() override;
   bool finish_below(std::uint32_t settled) override;
   bool waits_below(std::uint32_t settled) const noexcept override;
@@ -161,14 +162,17 @@ class RecvComm : public Comm {
   BL_SLOW Errc on_refused_grant(int rc);
   void absorb(Path& path, const ibv_wc* completions, int found);
   BL_INLINED bool absorb_one(const ibv_wc& completion) noexcept;
+  template <Paths kPaths>
+  void absorb_on(Path& path, const ibv_wc* completions, int found);
   BL_SLOW void on_other(Path& path, const ibv_wc& completion);
+  void count_optional(Path& path, std::uint32_t place, std::uint32_t size) noexcept;
   void on_write(Path& path, const ibv_wc& completion) noexcept;
   BL_INLINED int on_immediate(const ibv_wc& completion) noexcept;
   int on_optional(const ibv_wc& completion) noexcept;
   void on_notice(Path& path, const ibv_wc& completion);
   BL_SLOW void on_wrong_notice(const Path& path, const wire::Notice& notice, std::uint32_t bytes);
   // --- Only with several paths: recv_several.cc ---
-  Errc post_receives_on_all(std::uint32_t lines);
+  Errc post_receives_on_all();
   std::uint32_t receives_expected() noexcept;
   bool keep_records() override;
   std::optional<std::uint8_t> read_back(const Path& path) override {
@@ -193,7 +197,6 @@ class RecvComm : public Comm {
   }
   // Whether the message may come although it counts as arrived.
   bool ignores(std::uint16_t line) noexcept;
-  void absorb_on(Path& path, const ibv_wc* completions, int found);
   void absorb_reads(const Path& path, const ibv_wc* completions, int found);
   void arrived(std::uint32_t place, std::uint32_t size) noexcept;
   BL_SLOW void set_flushes_apart() noexcept;

@@ -13,7 +13,7 @@ std::optional<wire::ReceiverReport> RecvComm::take_report() {
   BL_ASSERT(has_several_paths(), "records are kept since the path was fenced");
   table_.begin_report();
   gate_.set_must_recount();
-  (void)post_receives_on_all(0);
+  (void)post_receives_on_all();
   return table_.take_report(next_);
 }
 
@@ -37,7 +37,7 @@ void RecvComm::on_joined(Path& path) {
   path.next_receive = 0;
   path.to_next_signal = GrantWriter::kSignalEvery;
   path.is_probing = false;
-  (void)post_receives_on_all(0);
+  (void)post_receives_on_all();
 }
 
 bool RecvComm::lose_device_of(Path& path) {

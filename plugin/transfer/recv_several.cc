@@ -10,14 +10,13 @@
 
 namespace beeline {
 
-// Where it fits, a batch more than needed is posted, since it takes long to count what is needed.
-Errc RecvComm::post_receives_on_all(std::uint32_t lines) {
+// As many as fit are posted, since it takes long to count what is needed.
+Errc RecvComm::post_receives_on_all() {
   const std::uint32_t expected = receives_expected();
   std::uint32_t least = UINT32_MAX;
   for (Path& path : paths()) {
     if (!path.posts) continue;
-    while (path.posts && path.posted_receives < expected + lines + ReceivePool::kBatch &&
-           path.posted_receives + ReceivePool::kBatch <= receives_.depth()) {
+    while (path.posts && path.posted_receives + ReceivePool::kBatch <= receives_.depth()) {
       if (const Errc code = post_receives(path); code != Errc::kOk) return code;
     }
     if (!path.posts) continue;  // its device has refused them
@@ -32,17 +31,17 @@ Errc RecvComm::post_receives_on_all(std::uint32_t lines) {
 // path. If a path has failed meanwhile it can be two: the sender announces what it sends again on
 // paths that may have announced other parts of the message.
 std::uint32_t RecvComm::receives_expected() noexcept {
-  const LineTable::Expected expected = table_.expected();
+  const LineTable::Expected expected = table_.expected(next_);
   if (!gate_.must_recount()) return expected.lines;
   if (!expected.is_sent_again) gate_.clear_must_recount();
   return expected.is_sent_again ? 2 * expected.lines : expected.lines;
 }
 
-void RecvComm::poll_paths() {
-  const std::size_t count = paths().size();
+void RecvComm::poll_paths(const Request& request) {
   Path& last = grants_.path();
   drain(*this, last);
-  Path& other = path_at(++turn_ % count);
+  if (request.missing == 0) return;
+  Path& other = path_at(++turn_ % paths().size());
   if (&other != &last) drain(*this, other);
 }
 
@@ -52,35 +51,6 @@ void RecvComm::absorb_reads(const Path& path, const ibv_wc* completions, int fou
   for (const ibv_wc* one = completions; one != completions + found; ++one) {
     if (work_id::is_read(one->wr_id)) flush_.on_completion(path, *one);
   }
-}
-
-void RecvComm::absorb_on(Path& path, const ibv_wc* completions, int found) {
-  if (!path.counts) [[unlikely]]
-    return absorb_reads(path, completions, found);
-  watch_.moved();
-  ++path.heard;
-  for (const ibv_wc* one = completions; one != completions + found; ++one) {
-    const bool is_arrival = one->status == IBV_WC_SUCCESS && (one->opcode & IBV_WC_RECV) != 0;
-    if (is_arrival) {
-      --path.posted_receives;
-      if (path.grants && &grants_.path() != &path) grants_.use(path);
-    }
-    int place = on_immediate(*one);
-    if (place < 0) place = on_optional(*one);
-    if (place >= 0) {
-      const std::uint16_t line = wire::unpack(ntohl(one->imm_data)).line;
-      table_.chunks(line % wire::kMaxLines) = 0;
-      table_.note_carrier(line % wire::kMaxLines, path.rail);
-      const std::uint32_t size = one->byte_len;  // GCC would read it again after add()
-      shared::add(path.bytes, size);
-      stats_.add_message(static_cast<std::uint32_t>(place), size);
-    } else {
-      on_other(path, *one);
-    }
-  }
-  if (!gate_.has_more_after_poll()) return;
-  if (gate_.must_recount()) (void)post_receives_on_all(0);
-  if (flushes_in_test()) flush_.start_arrived(next_);
 }
 
 }  // namespace beeline

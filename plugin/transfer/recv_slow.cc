@@ -32,7 +32,7 @@ Errc RecvComm::post_receives_for(std::uint32_t lines) {
     if (const Errc code = post_receives(only_path()); code != Errc::kOk) return code;
     if (only_path().posts) spare_receives_ += ReceivePool::kBatch;
   }
-  return has_several_paths() ? post_receives_on_all(lines) : Errc::kOk;
+  return has_several_paths() ? post_receives_on_all() : Errc::kOk;
 }
 
 Errc RecvComm::post_receives(Path& path) {
@@ -73,24 +73,44 @@ std::optional<AwaitedLine> RecvComm::awaited_line() noexcept {
 
 void RecvComm::absorb(Path& path, const ibv_wc* completions, int found) {
   if (found < 0) return events_.on_unreadable_queue(*this, path);
-  if (has_several_paths()) return absorb_on(path, completions, found);
+  if (!has_several_paths()) return absorb_on<Paths::kOne>(path, completions, found);
+  if (!path.counts) [[unlikely]]
+    return absorb_reads(path, completions, found);
+  absorb_on<Paths::kSeveral>(path, completions, found);
+}
+
+template <Paths kPaths>
+BL_INLINED void RecvComm::absorb_on(Path& path, const ibv_wc* completions, int found) {
+  constexpr bool kIsOne = kPaths == Paths::kOne;
   watch_.moved();
   std::uint64_t bytes = 0;
-  auto messages = static_cast<std::uint64_t>(found);
+  auto messages = static_cast<std::uint32_t>(found);
+  std::uint32_t others = 0;  // completions of receives, not counted in `messages`
   for (const ibv_wc* one = completions; one != completions + found; ++one) {
     const std::uint32_t size = one->byte_len;
     const int place = on_immediate(*one);
     if (place < 0) [[unlikely]] {
+      if (!kIsOne && one->status == IBV_WC_SUCCESS && (one->opcode & IBV_WC_RECV) != 0) ++others;
       on_other(path, *one);
       --messages;
       continue;
     }
     bytes += size;
     stats_.set_size(static_cast<std::uint32_t>(place), size);
+    if (!kIsOne) table_.note_only_carrier(static_cast<std::uint32_t>(place), path.rail);
   }
   stats_.add_messages(messages, bytes);
-  if (flushes_in_test()) [[unlikely]]
-    flush_.start_arrived(next_);
+  if (!kIsOne) {
+    ++path.heard;
+    shared::add(path.bytes, bytes);
+    path.posted_receives -= messages + others;
+    // Grants go by the path that brings data.
+    if (messages + others != 0 && path.grants && &grants_.path() != &path) grants_.use(path);
+  }
+  if (!gate_.has_more_after_poll()) [[likely]]
+    return;
+  if (gate_.must_recount()) (void)post_receives_on_all();
+  if (flushes_in_test()) flush_.start_arrived(next_);
 }
 
 void RecvComm::on_other(Path& path, const ibv_wc& completion) {
@@ -106,7 +126,7 @@ void RecvComm::on_other(Path& path, const ibv_wc& completion) {
   // Not a switch: no other opcode can come.
   if (completion.opcode == IBV_WC_RECV_RDMA_WITH_IMM) {
     if (const int place = on_optional(completion); place >= 0) {
-      return stats_.add_message(static_cast<std::uint32_t>(place), completion.byte_len);
+      return count_optional(path, static_cast<std::uint32_t>(place), completion.byte_len);
     }
     if (ignores(wire::unpack(ntohl(completion.imm_data)).line)) return;
     return events_.on_protocol_error(*this, "the arrival of a message that no receive waits for");
@@ -124,6 +144,13 @@ void RecvComm::on_write(Path& path, const ibv_wc& completion) noexcept {
     link_->note_heard();
   }
   if (completion.wr_id == work_id::kGrantInBand) path.repair->writes_in_band = false;
+}
+
+void RecvComm::count_optional(Path& path, std::uint32_t place, std::uint32_t size) noexcept {
+  stats_.add_message(place, size);
+  if (!table_.has_records()) return;
+  table_.note_only_carrier(place, path.rail);
+  shared::add(path.bytes, size);
 }
 
 // As on_immediate(), for a receive that is done already.

@@ -53,7 +53,9 @@ SendComm::SendComm(std::unique_ptr<Connection> connection, const CommOptions& op
     several_ =
         std::construct_at(reinterpret_cast<SeveralPaths*>(place), paths(), options.split_on_qps);
   }
-  most_fast_ = static_cast<std::uint64_t>(std::max<std::int64_t>(path_at(0).most_immediate, 0));
+  if (!has_several_paths()) {
+    most_fast_ = static_cast<std::uint64_t>(std::max<std::int64_t>(path_at(0).most_immediate, 0));
+  }
 }
 
 void SendComm::close() noexcept {

@@ -52,16 +52,24 @@ class SendComm : public Comm {
   // `awaited` is Credit::order.
   BL_INLINED Begun begin_isend(std::uint64_t awaited, const void* data, std::size_t size, int tag,
                                const MemoryHandle* memory, void** made) noexcept;
+  template <Paths kPaths>
   BL_INLINED Errc post_prepared();
   BL_INLINED Begun hold_grouped(const void* data, std::size_t size, int tag,
                                 const MemoryHandle* memory, void** made) noexcept;
   [[gnu::noinline]] Errc post_held();
-  // `*made`, null before, stays null while there is no credit or no room: NCCL calls again.
-  Errc isend(const void* data, std::size_t size, int tag, const MemoryHandle& memory, void** made);
+  // The fast isend of a comm with several paths is enter_if_fast(), begin_on_several(), and
+  // post_prepared(): the message is short, and takes the path of the short message before it, if
+  // that one has little to do. False: the gate is left, and isend() has to be called.
+  BL_INLINED bool begin_on_several(const void* data, std::size_t size, int tag,
+                                   const MemoryHandle& memory, void** made) noexcept;
+  // In every other case. `*made`, null before, stays null while there is no credit or no room: NCCL
+  // calls again.
+  BL_SLOW Errc isend(const void* data, std::size_t size, int tag, const MemoryHandle& memory,
+                     void** made);
   // For a test that leaves its request unfinished.
   BL_INLINED Errc post_what_is_held() { return held_.empty() ? Errc::kOk : post_held(); }
-  // For test(): polls the paths that have work under way.
-  void poll_paths();
+  // For test(): polls the paths that have work under way, so that each of them is measured.
+  void poll_paths(const Request& request);
 
   double rate_of_path(std::size_t index) const noexcept override;
   void collect() override;
@@ -87,6 +95,10 @@ class SendComm : public Comm {
  private:
   friend class Comm;  // absorb() and absorb_one()
 
+  // A message up to this size is short: a NIC of 100 Gb/s carries it in 0.3 microseconds.
+  static constexpr std::uint32_t kShortBytes = 4096;
+  // A short message asks the scheduler if so many work requests are under way on its path.
+  static constexpr std::uint32_t kFewUnderWay = 16;
   // Room for every line of the ring, with some to spare for notices and chunks.
   static constexpr std::uint32_t kSendDepth = wire::kMaxLines + 64;
   // By request, and with several paths also by split message and path.
@@ -99,10 +111,15 @@ class SendComm : public Comm {
     gate_.leave();
     return nullptr;
   }
+  // The path of a message that begin_isend() or begin_on_several() takes.
+  template <Paths kPaths>
+  BL_INLINED Path& fast_path() noexcept;
   // Null: nothing has been done.
+  template <Paths kPaths>
   BL_INLINED Request* prepare_for(std::uint64_t awaited, PreparedSend& send, const void* data,
-                                  std::size_t size, int tag, const MemoryHandle* memory,
+                                  std::size_t size, int tag, const MemoryHandle& memory,
                                   void** made) noexcept;
+  BL_INLINED bool takes_short(const Path& path, const MemoryHandle& memory) const noexcept;
   static unsigned flags_of(const Path& path, std::size_t size,
                            const MemoryHandle& memory) noexcept {
     return size > path.max_inline ? unsigned{IBV_SEND_SIGNALED} : memory.short_send_flags;
@@ -113,16 +130,15 @@ class SendComm : public Comm {
   // After a post of one work request, for the next line.
   void posted(Path& path, std::uint32_t size) noexcept;
   void describe(PreparedSend& send, const Path& path, const void* data, std::size_t size,
-                const MemoryHandle& memory) noexcept;
+                std::uint32_t lkey, const MemoryHandle& memory) noexcept;
   Request& open_request(std::uint32_t position, std::uint32_t size, std::uint32_t wrs) noexcept;
+  template <Paths kPaths>
   void name_line(PreparedSend& send, const Path& path, const Request& request) noexcept;
 
   // --- Everything else: send_slow.cc ---
   [[gnu::noinline]] void complete_before(Path& path, const Request& last) noexcept;
   BL_SLOW Errc withdraw_prepared(Path& path, int rc);
-  BL_SLOW Errc isend_slow(const void* data, std::size_t size, int tag, const MemoryHandle& memory,
-                          void** made);
-  Errc isend_slow_entered(int tag, const MemoryHandle& memory, void** made);
+  Errc isend_entered(int tag, const MemoryHandle& memory, void** made);
   Errc skip_unneeded(void** made);
   Errc post(const wire::LineFacts& line, const MemoryHandle& memory, void** made);
   Errc post_on(Path& path, const wire::LineFacts& line, const MemoryHandle& memory, void** made);
@@ -143,8 +159,6 @@ class SendComm : public Comm {
     SeveralPaths(std::span<const Path> paths, bool split_on_qps) noexcept;
     Scheduler scheduler;
     SplitMessages splits;
-    std::uint32_t short_left = 0;  // short messages before the scheduler chooses their path again
-    std::uint8_t short_path = 0;
     bool has_lost_messages = false;  // there are requests whose path is kNoPath
   };
   PathMask usable_paths(std::uint32_t position, const MemoryHandle& memory) noexcept;
@@ -153,9 +167,9 @@ class SendComm : public Comm {
   template <class Is>
   PathMask paths_that(Is&& is) noexcept;
   Errc post_on_some(const wire::LineFacts& line, const MemoryHandle& memory, void** made);
-  BL_INLINED bool prepare_short(const void* data, std::size_t size, int tag,
-                                const MemoryHandle& memory) noexcept;
-  BL_INLINED Errc post_short(const MemoryHandle& memory, void** made);
+  // From now on short messages take this path; or none, until the scheduler has chosen one.
+  void send_short_by(Path& path) noexcept;
+  void end_short_path() noexcept { most_fast_ = 0; }
   Errc post_split(const wire::LineFacts& line, const MemoryHandle& memory, PathMask usable,
                   void** made);
   void assign_waiting();
@@ -170,8 +184,9 @@ class SendComm : public Comm {
   // Every send of a comm with several paths is signaled.
   bool owes_answer(const Path& path) const noexcept override { return has_sends_under_way(path); }
   std::int64_t expected_ns(const Path& path) const noexcept override;
-  void leave_path(Path&) override {
+  void leave_path(Path& path) override {
     if (!held_.empty()) held_.drop();  // empty, if the control thread calls
+    if (has_several_paths() && short_path_ == &path) end_short_path();
   }
   void begin_grants(Path&) override {}
   void on_joined(Path& path) override;
@@ -184,7 +199,8 @@ class SendComm : public Comm {
   void take_back_message(Request& request, const wire::ReceiverReport& report) noexcept;
   BL_SLOW void resend_messages() noexcept;
   void absorb_on(Path& path, const ibv_wc* completions, int found);
-  void count_sent(Path& path, SendId id) noexcept;
+  void count_sent(const Path& path, Request& request) noexcept;
+  BL_SLOW void count_other(Path& path, SendId id) noexcept;
 
   void absorb(Path& path, const ibv_wc* completions, int found);
   BL_SLOW void absorb_answer(Path& path, const ibv_wc* completions, int found);
@@ -194,14 +210,19 @@ class SendComm : public Comm {
 
   // With watch_ and the sge of alone_, one cache line.
   const wire::CreditLine* ring_;
-  std::uint64_t most_fast_;  // the longest message that begin_isend() prepares; 0: none
-  PreparedSend alone_;       // that is posted at once
-  void** made_ = nullptr;    // where begin_isend() has put the request
-  wire::Notice* notices_;    // see notice_places()
+  // The longest message that begin_isend() or begin_on_several() prepares; 0: none.
+  std::uint64_t most_fast_ = 0;
+  PreparedSend alone_;     // that is posted at once
+  void** made_ = nullptr;  // where begin_isend() has put the request
+  wire::Notice* notices_;  // see notice_places()
   bool is_cut_reported_ = false;
   HeldSends held_;                  // only with one path, which has not failed
   ibv_send_wr* refused_ = nullptr;  // an output of ibv_post_send; nobody reads it
   CreditReader credits_;
+  // With several paths: that of short messages, and how many take it before the scheduler chooses
+  // again.
+  Path* short_path_ = nullptr;
+  std::uint32_t short_left_ = 0;
   SeveralPaths* several_ = nullptr;        // null: there is one path, which has not failed
   std::unique_ptr<SeveralPaths> records_;  // unless several_ is in Connection::extra
   std::unique_ptr<LateKeys> late_keys_;    // null unless a rail of the receiver has moved

@@ -24,6 +24,7 @@ bool SendComm::keep_records() {
   several_ = records_.get();
   if (several_ == nullptr) return false;
   credits_.set_slow();
+  end_short_path();
   gate_.set_has_several_paths();
   return true;
 }
@@ -39,6 +40,7 @@ void SendComm::take_line_keys(const Path& path, const std::optional<wire::LineKe
   BL_ASSERT(!path.posts, "the keys are there before the path is used");
   if (!keys) return;
   if (late_keys_ == nullptr) late_keys_ = std::make_unique<LateKeys>();
+  end_short_path();
   late_keys_->take(path.peer_rail, *keys);
 }
 

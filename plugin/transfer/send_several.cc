@@ -19,10 +19,6 @@ namespace {
 
 // Places in each send queue that only notices take: each split message may still need one.
 constexpr std::uint32_t kForNotices = SplitMessages::kMost;
-// A message up to this size is short: a NIC of 100 Gb/s carries it in 0.3 microseconds.
-constexpr std::uint32_t kShortBytes = 4096;
-// A short message asks the scheduler if so many work requests are under way on its path.
-constexpr std::uint32_t kFewUnderWay = 16;
 // The scheduler chooses the path of every 64th short message and measures how long it takes, so
 // that short messages do not stay on a path that has become slow.
 constexpr std::uint32_t kChooseEvery = 64;
@@ -127,10 +123,7 @@ Errc SendComm::post_on_some(const wire::LineFacts& line, const MemoryHandle& mem
   const bool is_long = alone_.sge.length >= Scheduler::kLeastSplitBytes;
   if (is_long && std::popcount(able) > 1) return post_split(line, memory, able, made);
   Path& path = path_at(several_->scheduler.choose(able, alone_.sge.length, now_ns()));
-  if (alone_.sge.length <= kShortBytes) {
-    several_->short_path = path.index;
-    several_->short_left = kChooseEvery - 1;
-  }
+  if (alone_.sge.length <= kShortBytes) send_short_by(path);
   alone_.wr.send_flags = flags_of(path, alone_.sge.length, memory);
   const std::uint32_t wrs = most_wrs(path, alone_.sge.length) + kForNotices;
   if (path.send_free < wrs && !make_room(path, wrs)) return Errc::kOk;
@@ -141,67 +134,13 @@ Errc SendComm::post_on_some(const wire::LineFacts& line, const MemoryHandle& mem
   return code;
 }
 
-Errc SendComm::isend(const void* data, std::size_t size, int tag, const MemoryHandle& memory,
-                     void** made) {
-  if (enter_if_fast(Role::kSend, Paths::kSeveral)) {
-    Errc code = Errc::kOk;
-    if (prepare_short(data, size, tag, memory)) {
-      code = post_short(memory, made);
-      if (*made != nullptr) [[likely]]
-        return Errc::kOk;
-    }
-    gate_.leave();
-    if (code != Errc::kOk) return code;
-  }
-  return isend_slow(data, size, tag, memory, made);
-}
-
-// The fast isend of a comm with several paths: the message is short and takes the path of the
-// short message before it, if that one has little to do. False: nothing has been done.
-BL_INLINED bool SendComm::prepare_short(const void* data, std::size_t size, int tag,
-                                        const MemoryHandle& memory) noexcept {
-  if (size - 1 >= kShortBytes || several_->short_left == 0) return false;  // 0 is slow, too
-  const Path& path = path_at(several_->short_path);
-  const bool has_little_to_do =
-      path.send_free > kSendDepth - kFewUnderWay &&
-      several_->scheduler.outstanding(path.index) <= std::uint64_t{kFewUnderWay} * kShortBytes;
-  const bool is_able = path.posts && (memory.rails >> path.rail & 1) != 0 &&
-                       static_cast<std::int64_t>(size) <= path.most_immediate &&
-                       !free_requests_.empty() && late_keys_ == nullptr;
-  if (!has_little_to_do || !is_able) return false;
-  // Written before the line is proved, since it does no harm.
-  alone_.sge.addr = reinterpret_cast<std::uint64_t>(data);
-  alone_.sge.length = static_cast<std::uint32_t>(size);
-  alone_.sge.lkey = memory.lkeys[path.rail];
-  alone_.wr.send_flags = flags_of(path, size, memory);
-  const wire::CreditLine& in_ring = cursor_.line();
-  const std::uint64_t order = cursor_.order() | wire::kOneNotice;
-  wire::LineFacts line;
-  if (wire::order_in(in_ring) != order ||
-      !wire::read_line(in_ring, wire::number_of(order) - 1, rails(), line)) {
-    return false;
-  }
-  alone_.wr.wr.rdma.remote_addr = line.address;
-  const std::uint32_t rkey = wire::rkey_in(in_ring, path.peer_rail);
-  alone_.wr.wr.rdma.rkey = rkey;
-  return line.tag == tag && size <= line.capacity && (rkey != 0 || connection_.receiver_rails == 1);
-}
-
-BL_INLINED Errc SendComm::post_short(const MemoryHandle& memory, void** made) {
-  Path& path = path_at(several_->short_path);
-  const std::uint32_t size = alone_.sge.length;
-  Request& request = open_request(wire::number_of(cursor_.order()) - 1, size, 1);
-  request.path = path.index;
-  request.keep_source({.address = alone_.sge.addr, .memory = &memory});
-  name_line(alone_, path, request);
-  alone_.wr.wr_id = SendId{.slot = request.slot, .wrs = 1}.packed();
-  if (const int rc = ibv_post_send(path.qp, &alone_.wr, &refused_); rc != 0) [[unlikely]]
-    return withdraw(path, request, rc);
-  *made = &request;
-  --several_->short_left;
-  shared::add(path.bytes, size);
-  posted(path, size);
-  return Errc::kOk;
+// Those whose notice is a write of its own are left to isend(), and so are all while a rail of the
+// receiver has keys that are not in the lines.
+void SendComm::send_short_by(Path& path) noexcept {
+  short_path_ = &path;
+  short_left_ = kChooseEvery - 1;
+  const std::int64_t most = std::min<std::int64_t>(path.most_immediate, kShortBytes);
+  most_fast_ = late_keys_ == nullptr && most > 0 ? static_cast<std::uint64_t>(most) : 0;
 }
 
 Errc SendComm::post_split(const wire::LineFacts& line, const MemoryHandle& memory, PathMask usable,
@@ -351,11 +290,11 @@ double SendComm::rate_of_path(std::size_t index) const noexcept {
   return several_->scheduler.rate(static_cast<std::uint8_t>(index), now_ns());
 }
 
-void SendComm::poll_paths() {
+void SendComm::poll_paths(const Request& /*request*/) {
   for (Path& path : paths()) {
     if (path.send_free != kSendDepth) drain(*this, path);
   }
-  assign_waiting();
+  if (several_->has_lost_messages || several_->splits.is_waiting()) assign_waiting();
 }
 
 void SendComm::absorb_on(Path& path, const ibv_wc* completions, int found) {
@@ -365,37 +304,51 @@ void SendComm::absorb_on(Path& path, const ibv_wc* completions, int found) {
   ++path.heard;
   std::int64_t now = 0;  // not known yet: most short messages are not measured
   for (const ibv_wc* one = completions; one != completions + found; ++one) {
-    if (one->status == IBV_WC_SUCCESS) {
-      const SendId id = SendId::of(one->wr_id);
-      // Not in count_sent(), which would save registers for it with each short message.
-      if (id.bytes != 0) {
-        if (now == 0) now = now_ns();
-        shared::add(path.bytes, id.bytes);
-        several_->scheduler.completed(path.index, id.bytes, now);
+    if (one->status != IBV_WC_SUCCESS) [[unlikely]] {
+      if (path.posts) {
+        events_.on_failed_request(*this, path, *one, "send");
+      } else {
+        on_flushed(path, *one);
       }
-      count_sent(path, id);
-    } else if (!path.posts) {
-      on_flushed(path, *one);
+    } else if (work_id::is_one_short(one->wr_id)) [[likely]] {
+      ++path.send_free;
+      count_sent(path, requests_[one->wr_id % wire::kMaxLines]);
     } else {
-      events_.on_failed_request(*this, path, *one, "send");
+      const SendId id = SendId::of(one->wr_id);
+      path.send_free += id.wrs;
+      if (now == 0) now = now_ns();
+      shared::add(path.bytes, id.bytes);
+      several_->scheduler.completed(path.index, id.bytes, now);
+      if (work_id::is_slot(one->wr_id) && (id.slot & work_id::kSeveral) == 0) {
+        count_sent(path, requests_[id.slot]);
+      } else {
+        count_other(path, id);
+      }
     }
   }
   stats_.add(Counter::kCompletions, static_cast<std::uint64_t>(found));
 }
 
-void SendComm::count_sent(Path& path, SendId id) noexcept {
-  path.send_free += id.wrs;
+BL_INLINED void SendComm::count_sent(const Path& path, Request& request) noexcept {
+  if (request.missing == 0) return;  // after the peer's goodbye
+  --request.missing;
+  if (request.split == 0) [[likely]]
+    return;
+  --several_->splits.of(request).under_way[path.index];
+  if (request.missing == 0) several_->splits.forget(request);
+}
+
+// What is not the work of one request.
+void SendComm::count_other(Path& path, SendId id) noexcept {
   if (id.slot == work_id::kProbeSlot) return link_->note_heard();
   if (id.slot == work_id::kInBandSlot) {
     path.repair->writes_in_band = false;
     return;
   }
-  Request& request = requests_[id.slot % wire::kMaxLines];
-  // Posted when this was the only path.
-  if ((id.slot & work_id::kSeveral) != 0) complete_before(path, request);
-  if (request.missing == 0) return;  // after the peer's goodbye
-  if (request.split != 0) --several_->splits.of(request).under_way[path.index];
-  if (--request.missing == 0) several_->splits.forget(request);
+  // Sends that were posted when this was the only path.
+  Request& last = requests_[id.slot % wire::kMaxLines];
+  complete_before(path, last);
+  count_sent(path, last);
 }
 
 }  // namespace beeline

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The cases of isend that begin_isend() leaves: alarms, groups, notices, errors. No lock, no
+// The cases of isend that the fast functions leave: alarms, groups, notices, errors. No lock, no
 // allocation and no system call here either, unless a fault is logged.
 #include <algorithm>
 #include <utility>
@@ -12,21 +12,22 @@
 
 namespace beeline {
 
-Errc SendComm::isend_slow(const void* data, std::size_t size, int tag, const MemoryHandle& memory,
-                          void** made) {
+Errc SendComm::isend(const void* data, std::size_t size, int tag, const MemoryHandle& memory,
+                     void** made) {
   gate_.enter();
   Errc code = Errc::kOk;
   // While the control thread has the comm, not even the limits of its paths may be read.
   if (!gate_.is_alarmed() || !gate_.is_taken()) {
-    describe(alone_, path_at(0), data, size, memory);  // post() overwrites what differs
-    code = isend_slow_entered(tag, memory, made);
+    const std::uint32_t lkey = memory.lkeys.front();
+    describe(alone_, path_at(0), data, size, lkey, memory);  // post() overwrites what differs
+    code = isend_entered(tag, memory, made);
   }
   if (*made == nullptr) gate_.leave();
   return code;
 }
 
 // For the message that describe() has put into alone_.
-Errc SendComm::isend_slow_entered(int tag, const MemoryHandle& memory, void** made) {
+Errc SendComm::isend_entered(int tag, const MemoryHandle& memory, void** made) {
   if (gate_.is_alarmed()) {
     // Whether the receiver has closed without waiting for this message: its receive was optional
     // and was done at once.
@@ -90,7 +91,7 @@ std::optional<std::uint32_t> SendComm::rkey_for(const Path& path,
 Errc SendComm::post_with_immediate(Path& path, const wire::LineFacts& line, void** made) {
   if (!has_room(path, 1) && !make_room(path, 1)) return Errc::kOk;
   Request& request = open_request(line.number - 1, alone_.sge.length, 1);
-  name_line(alone_, path, request);
+  name_line<Paths::kOne>(alone_, path, request);
   alone_.wr.wr_id = SendId{.slot = request.slot, .wrs = 1, .bytes = alone_.sge.length}.packed();
   alone_.wr.wr.rdma.remote_addr = line.address;
   alone_.wr.wr.rdma.rkey = rkey_for(path, request.line).value_or(0);
@@ -161,9 +162,10 @@ Errc SendComm::withdraw(Path& path, Request& request, int rc) {
 }
 
 Errc SendComm::withdraw_prepared(Path& path, int rc) {
-  BL_ASSERT(*made_ == &requests_[alone_.wr.wr_id], "the send that was refused is the one prepared");
+  Request& request = requests_[alone_.wr.wr_id % wire::kMaxLines];
+  BL_ASSERT(*made_ == &request, "the send that was refused is the one prepared");
   *made_ = nullptr;
-  const Errc code = withdraw(path, requests_[alone_.wr.wr_id], rc);
+  const Errc code = withdraw(path, request, rc);
   gate_.leave();
   return code;
 }

@@ -101,6 +101,14 @@ static_assert(std::has_single_bit(wire::kMaxLines) && kSeveral % wire::kMaxLines
 constexpr bool is_slot(std::uint64_t wr_id) noexcept {
   return (SendId::of(wr_id).slot & ~unsigned{kSeveral}) < wire::kMaxLines;
 }
+// Whether a sender's wr_id is that of one work request which carries a whole short message, over
+// one of several paths: the most frequent one.
+constexpr bool is_one_short(std::uint64_t wr_id) noexcept {
+  return wr_id / wire::kMaxLines == SendId{.wrs = 1}.packed() / wire::kMaxLines;
+}
+static_assert(is_one_short(SendId{.slot = wire::kMaxLines - 1, .wrs = 1}.packed()));
+static_assert(!is_one_short(SendId{.slot = kSeveral, .wrs = 1}.packed()));
+static_assert(!is_one_short(SendId{.slot = 0, .wrs = 1, .bytes = 1}.packed()));
 static_assert(is_slot(wire::kMaxLines - 1) && is_slot(kSeveral + wire::kMaxLines - 1));
 static_assert(!is_slot(kProbeSlot) && !is_slot(kInBandSlot) && !is_slot(kFence));
 static_assert(SendId::of(kFence).slot != kProbeSlot && SendId::of(kFence).slot != kInBandSlot);

@@ -58,17 +58,17 @@ constexpr Rails rails_of(std::size_t count) noexcept {
 // A polynomial over all words in use but the sum itself. Because the factor is odd, a change of one
 // word always changes the sum. Because it is large, so do changes of two words by small amounts, as
 // between addresses, sizes, tags and keys of successive lines. It fits into an instruction.
+inline constexpr std::uint64_t kSumFactor = 0x5851'f42d;
 constexpr std::uint64_t sum_of(const LineWords& words, Rails rails) noexcept {
-  constexpr std::uint64_t kFactor = 0x5851'f42d;
   std::uint64_t sum = words[0];
-  sum = sum * kFactor + words[1];
-  sum = sum * kFactor + words[2];
+  sum = sum * kSumFactor + words[1];
+  sum = sum * kSumFactor + words[2];
   if (rails == Rails::kMany) [[unlikely]] {
-    sum = sum * kFactor + words[3];
-    sum = sum * kFactor + words[4];
-    sum = sum * kFactor + words[5];
+    sum = sum * kSumFactor + words[3];
+    sum = sum * kSumFactor + words[4];
+    sum = sum * kSumFactor + words[5];
   }
-  return sum * kFactor + words[6];
+  return sum * kSumFactor + words[6];
 }
 
 // The word of a line that contains its number, its place in the irecv, and the number of notices,
@@ -190,13 +190,28 @@ inline std::uint64_t order_in(const CreditLine& in_ring) noexcept {
 
 // The key of one rail, of a line that is complete.
 inline std::uint32_t rkey_in(const CreditLine& in_ring, std::size_t rail) noexcept {
-  const std::uint64_t keys = word_of(in_ring, kFirstKeysWord + rail / 2);
-  return static_cast<std::uint32_t>(keys >> (rail % 2 * 32));
+  using Key [[gnu::may_alias]] = std::uint32_t;
+  return reinterpret_cast<const volatile Key*>(&in_ring.rkeys)[rail];
 }
 
 // Whether the number of this line has arrived. Other parts of it may be missing.
 inline bool is_there(const CreditLine& in_ring, std::uint32_t position) noexcept {
   return number_of(order_in(in_ring)) == position + 1;
+}
+
+// Reads the first three words, and returns the sum of all words in use. The order word is there.
+BL_INLINED std::uint64_t read_and_sum(const CreditLine& in_ring, Rails rails,
+                                      LineWords& words) noexcept {
+  words[0] = word_of(in_ring, 0);
+  words[1] = word_of(in_ring, 1);
+  words[2] = word_of(in_ring, 2);
+  std::uint64_t sum = (words[0] * kSumFactor + words[1]) * kSumFactor + words[2];
+  if (rails == Rails::kMany) [[unlikely]] {
+    sum = sum * kSumFactor + word_of(in_ring, 3);
+    sum = sum * kSumFactor + word_of(in_ring, 4);
+    sum = sum * kSumFactor + word_of(in_ring, 5);
+  }
+  return sum * kSumFactor + words[kOrderWord];
 }
 
 // Reads the line if it is complete. False: the ring holds another line there, or only a part of it.
@@ -205,15 +220,7 @@ inline bool read_line(const CreditLine& in_ring, std::uint32_t position, Rails r
   LineWords words;
   words[kOrderWord] = order_in(in_ring);
   if (number_of(words[kOrderWord]) != position + 1) return false;
-  words[0] = word_of(in_ring, 0);
-  words[1] = word_of(in_ring, 1);
-  words[2] = word_of(in_ring, 2);
-  if (rails == Rails::kMany) [[unlikely]] {
-    words[3] = word_of(in_ring, 3);
-    words[4] = word_of(in_ring, 4);
-    words[5] = word_of(in_ring, 5);
-  }
-  if (word_of(in_ring, kSumWord) != sum_of(words, rails)) return false;
+  if (read_and_sum(in_ring, rails, words) != word_of(in_ring, kSumWord)) return false;
   out = facts_of(words);
   return true;
 }

@@ -240,7 +240,7 @@ TEST_CASE("line: a send that the device refuses returns no request", "[component
   const SendComm::Begun begun =
       rig.sender().begin_isend(credit.order, from.data(), 64, 0, &from.handle(), &made);
   Errc code = Errc::kOk;
-  if (begun == SendComm::Begun::kPrepared) code = rig.sender().post_prepared();
+  if (begun == SendComm::Begun::kPrepared) code = rig.sender().post_prepared<Paths::kOne>();
   context->ops.post_send = real;
   REQUIRE(begun == SendComm::Begun::kPrepared);
   CHECK(seen != nullptr);

@@ -124,9 +124,16 @@ Result<Request*> isend(SendComm& comm, Storage& from, std::size_t size, int tag,
   switch (begun) {
     case SendComm::Begun::kGrouped:
     case SendComm::Begun::kHeld: break;
-    case SendComm::Begun::kPrepared: code = comm.post_prepared(); break;
+    case SendComm::Begun::kPrepared: code = comm.post_prepared<Paths::kOne>(); break;
     case SendComm::Begun::kGroup: code = comm.post_held(); break;
-    case SendComm::Begun::kSlow: code = comm.isend(data, size, tag, memory, &made); break;
+    case SendComm::Begun::kSlow:
+      if (comm.enter_if_fast(Role::kSend, Paths::kSeveral) &&
+          comm.begin_on_several(data, size, tag, memory, &made)) {
+        code = comm.post_prepared<Paths::kSeveral>();
+      } else {
+        code = comm.isend(data, size, tag, memory, &made);
+      }
+      break;
   }
   if (code != Errc::kOk) return fail(code, "isend");
   return static_cast<Request*>(made);
