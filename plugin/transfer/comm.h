@@ -272,9 +272,11 @@ class Comm : private LinkUser {
   // Posts the READs of a fence, and returns how many completions have to come. None: not now,
   // because memory is being registered.
   virtual std::optional<std::uint8_t> read_back(const Path& path) = 0;
-  // From now on the comm keeps the records that it needs to send or grant again: a comm with one
-  // path does without them until that path fails. False: there is no memory for them.
+  // Makes the records that the comm needs to send or grant again. Called once, when the only path
+  // has failed: until then, a comm with one path does without them. False: there is no memory.
   virtual bool keep_records() = 0;
+  // From now on the comm counts as one with several paths. False: there is no memory.
+  bool begin_records();
   // Posts a work request that completes only if the path works.
   Status post_probe(Path& path, std::uint64_t wr_id);
   Status post_signaled(Path& path, ibv_send_wr& request, const char* doing);

@@ -22,7 +22,7 @@ namespace beeline {
 
 Status Comm::fence(Path& path) {
   BL_ASSERT(gate_.is_held(), "the thread that has the comm fences its paths");
-  if (!keep_records()) return fail(Errc::kNoMemory, "keep records of what has to be sent again");
+  if (!begin_records()) return fail(Errc::kNoMemory, "keep records of what has to be sent again");
   set_state(path, PathState::kFencing);
   path.fence_left = Path::kNoMarks;
   if (path.resources->device->context->is_gone()) {
@@ -48,8 +48,15 @@ void Comm::post_fence_marks(Path& path) noexcept {
   path.fence_left = 2;  // one that was refused never comes
 }
 
-bool Comm::suspend(Path& path) {
+bool Comm::begin_records() {
+  if (has_several_paths()) return true;
   if (!keep_records()) return false;
+  gate_.set_has_several_paths();
+  return true;
+}
+
+bool Comm::suspend(Path& path) {
+  if (!begin_records()) return false;
   set_state(path, PathState::kFencing);
   return true;
 }

@@ -32,8 +32,7 @@ RecvComm::RecvComm(std::unique_ptr<Connection> connection, const CommOptions& op
                    StatsSlot stats, PathEvents& events) noexcept
     : Comm(std::move(connection), kSendDepth, options, std::move(stats), events),
       lines_(connection_.memory.at<wire::CreditLine>()),
-      fast_limit_(!has_several_paths() && rails() == wire::Rails::kFew ? wire::kMaxMessageBytes + 1
-                                                                       : 0),
+      fast_limit_(rails() == wire::Rails::kFew ? wire::kMaxMessageBytes + 1 : 0),
       grants_(connection_.window.address - reinterpret_cast<std::uint64_t>(lines_), path_at(0)),
       receives_(ReceivePool::depth_of(has_several_paths() ? connection_.planned_paths : 1)),
       table_(lines_),

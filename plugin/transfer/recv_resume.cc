@@ -18,13 +18,7 @@ std::optional<wire::ReceiverReport> RecvComm::take_report() {
 }
 
 // All data so far has arrived by the only path.
-bool RecvComm::keep_records() {
-  if (has_several_paths()) return true;
-  if (!table_.make_records(only_path().rail)) return false;
-  fast_limit_ = 0;
-  gate_.set_has_several_paths();
-  return true;
-}
+bool RecvComm::keep_records() { return table_.make_records(only_path().rail); }
 
 void RecvComm::leave_path(Path& path) {
   if (&grants_.path() != &path) return;

@@ -46,15 +46,14 @@ SendComm::SendComm(std::unique_ptr<Connection> connection, const CommOptions& op
   for (Path& path : paths()) {
     path.most_immediate = most_immediate(path.resources->notify, path.most_bytes, options);
   }
-  if (has_several_paths()) {
+  if (!has_several_paths()) {
+    most_fast_ = static_cast<std::uint64_t>(std::max<std::int64_t>(path_at(0).most_immediate, 0));
+  } else {
     static_assert(std::is_trivially_destructible_v<SeveralPaths> &&
                   sizeof(Path) % alignof(SeveralPaths) == 0);
     std::byte* const place = connection_.extra.get() + bytes_of_paths(paths().size());
     several_ =
         std::construct_at(reinterpret_cast<SeveralPaths*>(place), paths(), options.split_on_qps);
-  }
-  if (!has_several_paths()) {
-    most_fast_ = static_cast<std::uint64_t>(std::max<std::int64_t>(path_at(0).most_immediate, 0));
   }
 }
 
@@ -81,7 +80,7 @@ bool SendComm::finish_below(std::uint32_t settled) {
     if (request.count == 0 || request.missing == 0) continue;
     if (wire::is_before(request.line, settled)) {
       request.missing = 0;
-      if (has_several_paths()) several_->splits.forget(request);
+      if (request.split != 0) several_->splits.forget(request);
     } else {
       all = false;
     }

@@ -186,7 +186,7 @@ class SendComm : public Comm {
   std::int64_t expected_ns(const Path& path) const noexcept override;
   void leave_path(Path& path) override {
     if (!held_.empty()) held_.drop();  // empty, if the control thread calls
-    if (has_several_paths() && short_path_ == &path) end_short_path();
+    if (short_path_ == &path) end_short_path();
   }
   void begin_grants(Path&) override {}
   void on_joined(Path& path) override;

@@ -19,13 +19,11 @@ bool SendComm::has_usable_path() const noexcept {
 
 // From now on isend takes the way for several paths, which checks whether a path is up.
 bool SendComm::keep_records() {
-  if (has_several_paths()) return true;
   records_.reset(new (std::nothrow) SeveralPaths(paths(), false));
   several_ = records_.get();
   if (several_ == nullptr) return false;
   credits_.set_slow();
   end_short_path();
-  gate_.set_has_several_paths();
   return true;
 }
 
@@ -118,7 +116,6 @@ void SendComm::take_back_message(Request& request, const wire::ReceiverReport& r
 
 bool SendComm::lose_device_of(Path& path) {
   path.is_device_left = true;
-  if (!has_several_paths()) return true;
   const auto others = static_cast<PathMask>(~(1U << path.index));
   for (Request& request : requests_) {
     if (request.count == 0 || request.missing == 0 || request.split == 0) continue;

@@ -271,7 +271,7 @@ Status SendComm::probe_paths() {
   for (Path& path : paths()) {
     if (!path.posts || path.send_free != kSendDepth) continue;
     BL_TRY(post_probe(path, SendId{.slot = work_id::kProbeSlot, .wrs = 1}.packed()));
-    path.is_probing = !has_several_paths() && path.posts;
+    path.is_probing = path.posts;
   }
   return {};
 }
