@@ -15,6 +15,7 @@ With names, it selects only these tests, whatever their suites. An unknown name 
 import argparse
 import collections
 import difflib
+import fnmatch
 import json
 import pathlib
 import sys
@@ -43,6 +44,17 @@ ROTATION = (
     ("softnic_fabric_scale", SANITIZERS, 5, ("softnic/",)),
     ("vm-link-deleted", SANITIZERS, 5, ("tests/vm/",)),
     ("gpu_check", SANITIZERS, 5, ("tests/gpu/",)),
+)
+# What the lanes of sanitizers compile and run in one commit of as many as there are groups: the compiler takes most of
+# the time of these lanes. The tests of the plugin are in each commit.
+SANITIZED_IN_TURN = (
+    # The tools, and what reads a machine's topology.
+    (("doctor*", "perf_*", "export_*", "hang_*", "replay_*", "top_*", "topo_*", "topology*", "conformance_*"),
+     ("tools/", "topology/", "tests/doctor/", "tests/tools/", "tests/topology/", "tests/conformance/")),
+    # The stand-ins for a CUDA driver and for a verbs library that does nothing.
+    (("softgpu_*", "steady_*"), ("softnic/gpu/", "tests/softgpu/", "tests/steady/", "tests/support/nullverbs/")),
+    # The software NIC. Tests of the plugin run on it in each commit.
+    (("softnic_*",), ("softnic/", "tests/softnic/")),
 )
 
 
@@ -91,10 +103,22 @@ def not_due(lane):
     return found
 
 
+def patterns_in_turn(lane):
+    """Those of SANITIZED_IN_TURN that this commit omits in this lane."""
+    if lane not in SANITIZERS:
+        return []
+    changed = changes.changed_on_branch()
+    return [pattern for turn, (patterns, folders) in enumerate(SANITIZED_IN_TURN) for pattern in patterns
+            if not changes.is_due(turn, len(SANITIZED_IN_TURN)) and not any(name.startswith(folders) for name in changed)]
+
+
 def omitted_tests(tests, lane):
     """Pairs of a test that this commit omits, and the commits or the option that run it."""
     resting = not_due(lane)
+    patterns = patterns_in_turn(lane)
     for test in tests:
+        if any(fnmatch.fnmatch(test["name"], pattern) for pattern in patterns):
+            yield test, f"1 commit of {len(SANITIZED_IN_TURN)}"
         suites = suites_of(test)
         if lane == "tsan" and (test["name"] in ONE_THREAD or "steady" in suites):
             yield test, "--long"
