@@ -6,7 +6,8 @@
 // again" and requests stay unfinished until it is.
 //
 // RepairEngine (plugin/repair) decides all that. This object feeds it with what has happened, and
-// carries out what it says. Failures that would follow the data to any path end the comm.
+// carries out what it says. A failure that the same data would meet on any other path as well, such
+// as that of a wrong key, ends the comm.
 #pragma once
 
 #include <cstdint>

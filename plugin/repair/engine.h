@@ -182,33 +182,62 @@ class RepairEngine {
   using Command = RepairCommand::Kind;
   using Event = RepairEvent::Kind;
   struct Path {
+    // --- What is true of the path ---
     PathFacts facts;
     PathStatus status;
+    // It has failed, and the event that says so has not been handled yet.
     bool is_suspended = false;
+    // It failed because nothing completed on it, and no device said why.
     bool was_silent = false;
-    bool is_stand_in = false;     // the device in use is not the path's own
-    bool is_device_gone = false;  // the one in use; another one is needed to make the path anew
+
+    // --- Its device ---
+    // The device in use is not the path's own.
+    bool is_stand_in = false;
+    // The device in use is gone. Another one is needed to make the path anew.
+    bool is_device_gone = false;
+    // Nothing waits for the device in use any more.
     bool is_device_left = false;
+    // The path's own device is gone.
     bool is_own_gone = false;
-    bool is_fence_late = false;     // in kFencing: taken for refused, and may still be done
-    bool has_gone_back = false;     // to the own device, after another one stood in
-    std::uint32_t tries = 0;        // to make the path anew, since it failed
-    std::uint32_t brief_lives = 0;  // generations in a row that failed soon, by this end's device
+    // The path has returned to its own device, after another one had stood in.
+    bool has_gone_back = false;
+    // While another device stands in: since when the own one is well, and since when another path
+    // of the comm works by its own device. 0: it is not so.
+    std::int64_t own_well_ns = 0;
+    std::int64_t beside_own_ns = 0;
+    // For how long the own device has to be well before it is used again.
+    std::int64_t well_for_ns = times::kWellForNs;
+    // When to ask again whether the own device is well.
+    std::int64_t look_ns = times::kNever;
+
+    // --- While it is fenced ---
     std::int64_t failed_ns = 0;
-    std::int64_t in_error_ns = 0;      // in kFencing: since when the queue pair is in ERROR; 0: not
-    std::int64_t up_ns = 0;            // when the path was last made anew; 0: never
-    std::int64_t peer_fenced_ns = 0;   // if this end's device refuses: since when the peer is known
-                                       // to have fenced. 0: it is not
-    std::int64_t peer_refused_ns = 0;  // likewise: since when its device is known to refuse, too
-    std::int64_t own_well_ns = 0;      // while a device stands in: since when the own one is well
-    std::int64_t beside_own_ns = 0;    // likewise: since when another path works by its own device
-    std::int64_t well_for_ns = times::kWellForNs;  // how long it has to be before it is used again
-    std::int64_t look_ns = times::kNever;          // when to ask again whether it is
-    std::int64_t finished_ns = times::kNever;      // when kCheckFinished is due
-    std::int64_t join_until_ns = times::kNever;    // while a new queue pair waits to be joined
-    BackOff attempts{times::kAttempts};  // in kClear: the sender offers a new generation, and both
-                                         // look at a port that was not well
-    BackOff repeats{times::kRepeats};    // the last message, in a state that waits for the peer
+    // Since when the queue pair is in ERROR. 0: it is not.
+    std::int64_t in_error_ns = 0;
+    // This end's device has not moved the queue pair to ERROR in time. It counts as one that
+    // refuses, and may do it all the same.
+    bool is_fence_late = false;
+    // If this end's device refuses: since when the peer is known to have fenced the path, and since
+    // when the peer's device is known to refuse as well. 0: it is not so.
+    std::int64_t peer_fenced_ns = 0;
+    std::int64_t peer_refused_ns = 0;
+    // When kCheckFinished is due.
+    std::int64_t finished_ns = times::kNever;
+
+    // --- While it is made anew ---
+    // How often that was tried since the path failed.
+    std::uint32_t tries = 0;
+    // How many generations in a row failed soon after they were made, by this end's device.
+    std::uint32_t brief_lives = 0;
+    // When the path was last made anew. 0: never.
+    std::int64_t up_ns = 0;
+    // Until when a new queue pair waits to be joined.
+    std::int64_t join_until_ns = times::kNever;
+    // In kClear: when the sender offers a new generation, and when both ends look at a port that
+    // was not well.
+    BackOff attempts{times::kAttempts};
+    // In a state that waits for the peer: when the last message is sent again.
+    BackOff repeats{times::kRepeats};
   };
   // One event that is being handled.
   struct Step {

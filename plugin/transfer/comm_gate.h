@@ -52,7 +52,7 @@ class CommGate {
   // When the request is finished, or when the call has made none.
   BL_INLINED void leave() noexcept;
   // Whether the call has to take its slow function: because the link is not open, a failure was
-  // seen, or the control thread wants the comm. May be true for no reason.
+  // seen, or the control thread wants the comm. That reason may be over when the call looks for it.
   BL_INLINED bool is_alarmed() const noexcept {
     return has_any(kLinkHasNews | kRaised | kTaken | kWithoutMembarrier | kAsked);
   }

@@ -64,7 +64,7 @@ struct Path {
   std::uint8_t fence_left = 0;
   bool is_read_back = false;  // receiver: the READs of the fence have been posted
   bool is_probing = false;    // a zero-byte write is under way, to test the path. The sender of a
-                            // comm with several paths does not look at it
+                              // comm with several paths does not look at it
   PathState state = PathState::kUp;
   std::uint32_t heard = 0;  // polls that have found completions; only if there are several paths
   std::uint32_t to_next_signal = 0;  // receiver: grants up to the next signaled one

@@ -45,7 +45,8 @@ void Comm::post_fence_marks(Path& path) noexcept {
   receive.wr_id = work_id::kFence;
   ibv_recv_wr* refused_receive = nullptr;
   (void)ibv_post_recv(path.qp, &receive, &refused_receive);
-  path.fence_left = 2;  // one that was refused never comes
+  // If the device has refused one of them, its completion never comes, and the fence ends by time.
+  path.fence_left = 2;
 }
 
 bool Comm::begin_records() {

@@ -19,10 +19,16 @@ namespace beeline {
 struct PathRepair {
   using Report = decltype(wire::Fenced::report);
 
-  std::string cause = {};     // of the failure, in words
-  std::string last_try = {};  // why the path could not be made anew
+  // --- For sentences ---
+  // Why the path has failed.
+  std::string cause = {};
+  // Why it could not be made anew the last time.
+  std::string last_try = {};
   // The last event of a port that was looked at: whose, and when.
   std::pair<const PortHistory*, std::int64_t> port_event = {};
+
+  // --- Messages ---
+  // What this end has reported, and what the other end has.
   Report ours = {};
   Report theirs = {};
   // Lines whose messages have completed at the sender, although the receiver's report misses them.
@@ -32,10 +38,16 @@ struct PathRepair {
   // For OFFER_PATH or ANSWER_PATH, which may have to be repeated.
   wire::PathOffer offer = {};
   wire::PathAnswer answer = {};
-  std::uint32_t window_key = 0;                  // with either
-  std::optional<wire::LineKeys> line_keys = {};  // sender: came with the answer
-  bool writes_in_band = false;                   // one write is under way
-  std::shared_ptr<FenceOrder> fence = {};  // from when it is ordered until its result is taken
+  // The key of this end's window, which goes with either of them.
+  std::uint32_t window_key = 0;
+  // At the sender: the keys that came with the answer.
+  std::optional<wire::LineKeys> line_keys = {};
+  // A write of a message to the other end is under way on this path.
+  bool writes_in_band = false;
+
+  // --- Orders to the control thread ---
+  // The fence, from when it is ordered until its result is taken.
+  std::shared_ptr<FenceOrder> fence = {};
   // The new queue pair, from when the control thread has made it until the comm uses it.
   std::unique_ptr<PathResources> made = {};
 };

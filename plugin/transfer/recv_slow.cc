@@ -45,7 +45,8 @@ Errc RecvComm::grant_around_end(std::uint32_t first, std::uint32_t count, std::u
   return code == Errc::kOk ? post_grant(first + head, count - head) : code;
 }
 
-// If the path is given up, the line counts as granted, and is sent again when the path has been.
+// If the device refuses it, the path is taken out of use. The line counts as granted, and is
+// written again, like all lines that the path has lost, once the path is fenced.
 Errc RecvComm::on_refused_grant(int rc) {
   const Errc code = events_.on_refused(*this, grants_.path(), rc, "grant receives");
   if (code == Errc::kOk) return code;

@@ -139,7 +139,8 @@ Errc SendComm::post_with_notice(Path& path, const wire::LineFacts& line, void** 
   return Errc::kOk;
 }
 
-// If the path is given up, what was held is sent again when the path has been.
+// If the device refuses them, the path is taken out of use, and once it is fenced they are sent
+// again by the rules for all messages that it has lost.
 Errc SendComm::post_held() {
   Path& path = only_path();
   const int rc = held_.post(path.qp);

@@ -21,8 +21,8 @@ class WaitWatch {
   // After a longer time between two looks, the process was stopped, and what was seen before does
   // not count.
   static constexpr std::int64_t kMostBetweenLooksNs = 10 * kNsPerSec;
-  // An application that has called nothing for so long is taken to call nothing. On a busy machine
-  // a thread that calls all the time may not run for a second.
+  // An application that has made no call for so long counts as one that makes none. A shorter time
+  // would be wrong on a busy machine, where a thread that always calls may not run for a second.
   static constexpr std::int64_t kSilentNs = 3 * kNsPerSec;
 
   struct Sight {

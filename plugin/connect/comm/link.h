@@ -91,7 +91,8 @@ class Link {
     return now != State::kOpen && now != State::kPathNews;
   }
   // From now on this bit of the word is set while the state is not kOpen, so that the comm need not
-  // look here. Null: no longer; once this returns, the former word may be destroyed.
+  // look here. A null word ends that. Once this function has returned, nobody writes to the word of
+  // the call before, and its owner may destroy it.
   void set_alarm(std::atomic<std::uint32_t>* word, std::uint32_t bit) noexcept {
     {
       const auto lock = lock_without_sleeping(alarm_mutex_);
@@ -163,7 +164,8 @@ class Link {
   }
   std::int64_t due_ns() const noexcept { return due_ns_.load(std::memory_order_relaxed); }
 
-  // Null: once this returns, the control thread is not in the former user, and does not get in.
+  // A null user ends that: once this function has returned, the control thread is not inside the
+  // former user, and will not enter it again.
   void set_user(LinkUser* user) noexcept {
     const std::lock_guard lock(user_mutex_);
     BL_ASSERT(user == nullptr || user_ == nullptr, "a link has one user");
