@@ -36,6 +36,14 @@ ROTATION = (
     ("plugin_only", ("plain",), 7, ("meson.build", "plugin/abi/meson.build", "tests/packages/")),
     ("mutations", ("plain",), 3, ("tests/mutations/",)),
     ("soak", ("plain",), 3, ("tests/fabric/",)),
+    # In an order in which the commits take about as long, with those of the mutations.
+    ("perf-roce-large", ("plain",), 3, ("softnic/", "tests/fabric/")),
+    ("deploy_mpirun", ("plain",), 3, ("docs/deploy/", "tests/deploy/")),
+    ("perf-ib-large", ("plain",), 3, ("softnic/", "tests/fabric/")),
+    ("fault_shared_kill", ("plain",), 3, ("softnic/", "tests/fault/")),
+    ("deploy_slurm", ("plain",), 3, ("docs/deploy/", "tests/deploy/")),
+    ("fault_kill_points", ("plain",), 3, ("softnic/", "tests/fault/")),
+    ("packages", ("plain",), 3, ("scripts/package", "tests/packages/")),
     # The longest tests of these lanes.
     *((f"contract_{subject}", SANITIZERS, 3, ()) for subject in ("close", "recovery", "refusal", "vdevice")),
     ("contract_slow", SANITIZERS, 5, ("tests/contract/",)),
