@@ -17,7 +17,7 @@ using Clock = std::chrono::steady_clock;
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 inline constexpr std::chrono::seconds kPatience{90};
 #else
-inline constexpr std::chrono::seconds kPatience{20};
+inline constexpr std::chrono::seconds kPatience{40};
 #endif
 
 class MustError : public std::runtime_error {
