@@ -7,7 +7,6 @@
 #include <cstring>
 #include <iterator>
 
-#include "tests/contract/call_times.h"
 #include "tests/support/must.h"
 
 namespace beeline::test {
@@ -92,13 +91,11 @@ Slots Net::slots() const {
 
 ncclResult_t Net::init(void** context, ncclNetCommConfig_v10_t* config, ncclDebugLogger_t logger) {
   void* none = nullptr;  // before v11
-  const Timed timed(Call::kInit);
   return net_.calls.init(has_context(abi()) ? context : &none, kCommId, config, logger, nullptr);
 }
 
 ncclResult_t Net::finalize(void* context) {
   if (!has_context(abi())) return ncclSuccess;
-  const Timed timed(Call::kFinalize);
   return net_.calls.finalize(context);
 }
 
@@ -136,25 +133,21 @@ ncclResult_t Net::make_vdevice(int count, const std::vector<int>& members, int* 
 }
 
 ncclResult_t Net::listen(void* context, int dev, void* handle, void** listen_comm) {
-  const Timed timed(Call::kListen);
   return net_.calls.listen(context, dev, handle, listen_comm);
 }
 
 ncclResult_t Net::connect(void* context, int dev, void* handle, void** send_comm,
                           ncclNetDeviceHandle_t** device) {
   if (abi() == Abi::kV10) context = connect_config_;
-  const Timed timed(Call::kConnect);
   return net_.calls.connect(context, dev, handle, send_comm, device);
 }
 
 ncclResult_t Net::accept(void* listen_comm, void** recv_comm, ncclNetDeviceHandle_t** device) {
-  const Timed timed(Call::kAccept);
   return net_.calls.accept(listen_comm, recv_comm, device);
 }
 
 ncclResult_t Net::reg_mr(void* comm, void* data, size_t size, int type, void** mhandle) {
   BL_MUST(abi() >= Abi::kV8 || nccl::fits_int(size));
-  const Timed timed(Call::kRegMr);
   return net_.calls.regMr(comm, data, size, type, mhandle);
 }
 
@@ -164,14 +157,12 @@ ncclResult_t Net::reg_mr_dma_buf(void* comm, void* data, size_t size, int type, 
 }
 
 ncclResult_t Net::dereg_mr(void* comm, void* mhandle) {
-  const Timed timed(Call::kDeregMr);
   return net_.calls.deregMr(comm, mhandle);
 }
 
 ncclResult_t Net::isend(void* comm, void* data, size_t size, int tag, void* mhandle,
                         void** request) {
   BL_MUST(abi() >= Abi::kV9 || nccl::fits_int(size));
-  const Timed timed(Call::kIsend);
   return net_.calls.isend(comm, data, size, tag, mhandle, nullptr, request);
 }
 
@@ -185,34 +176,28 @@ ncclResult_t Net::irecv(void* comm, int n, void** data, const size_t* sizes, int
     own_sizes[i] = sizes[i];
   }
   std::array<void*, kMaxParts> profiler{};
-  const Timed timed(Call::kIrecv);
   return net_.calls.irecv(comm, n, data, own_sizes.data(), tags, mhandles, profiler.data(),
                           request);
 }
 
 ncclResult_t Net::iflush(void* comm, int n, void** data, int* sizes, void** mhandles,
                          void** request) {
-  const Timed timed(Call::kIflush);
   return net_.calls.iflush(comm, n, data, sizes, mhandles, request);
 }
 
 ncclResult_t Net::test(void* request, int* done, int* sizes) {
-  const Timed timed(Call::kTest);
   return net_.calls.test(request, done, sizes);
 }
 
 ncclResult_t Net::close_send(void* comm) {
-  const Timed timed(Call::kCloseSend);
   return net_.calls.closeSend(comm);
 }
 
 ncclResult_t Net::close_recv(void* comm) {
-  const Timed timed(Call::kCloseRecv);
   return net_.calls.closeRecv(comm);
 }
 
 ncclResult_t Net::close_listen(void* comm) {
-  const Timed timed(Call::kCloseListen);
   return net_.calls.closeListen(comm);
 }
 

@@ -19,7 +19,6 @@
 #include "softnic/fabric/fabric.h"
 #include "softnic/fabric/port_command.h"
 #include "softnic/spec/spec_toml.h"
-#include "tests/contract/call_times.h"
 #include "tests/contract/plugin_log.h"
 #include "tests/contract/session.h"
 
@@ -86,7 +85,6 @@ class World {
   World& operator=(const World&) = delete;
   ~World() {
     if (getpid() != owner_) return;
-    std::fputs(call_times_text().c_str(), stdout);
     delete holder_;
     // A plugin that is loaded in this process still uses a fabric. With real devices, the folder
     // has only statistics pages.
@@ -106,7 +104,6 @@ class World {
 
  private:
   World() : owner_(getpid()) {
-    share_call_times();
     const std::vector<std::string> devices = real_devices();
     if (devices.empty()) {
       hold_fabric();
