@@ -84,7 +84,7 @@ void connect_and_close(const Session& sender, const Session& receiver) {
 
 TEST_CASE("context: finalize of one leaves another's connections alone, finished or not",
           "[contract][context]") {
-  const Abi abi = GENERATE(from_range(main_abis()));
+  const Abi abi = GENERATE(from_range(some_abis()));
   CAPTURE(abi);
   run_alone([&] {
     const Session lasting(abi);
@@ -103,7 +103,7 @@ TEST_CASE("context: finalize of one leaves another's connections alone, finished
 
 TEST_CASE("context: two communicators at once can be connected to each other",
           "[contract][context]") {
-  const Abi abi = GENERATE(from_range(main_abis()));
+  const Abi abi = GENERATE(from_range(some_abis()));
   CAPTURE(abi);
   run_alone([&] {
     const Session one(abi);
@@ -197,20 +197,6 @@ TEST_CASE("context: a NULL context works", "[contract][context]") {
   });
 }
 
-TEST_CASE("context: after the last finalize, init works again", "[contract][context]") {
-  const Abi abi = GENERATE(from_range(main_abis()));
-  CAPTURE(abi);
-  run_alone([&] {
-    for (uint32_t life = 0; life < 3; ++life) {
-      const Session session(abi);
-      BL_MUST(session.devices() == 2);
-      must_carry(session.net(), link_to_self(session), life);
-      Begun forgotten(session);
-      forgotten.abandon();
-    }
-  });
-}
-
 TEST_CASE("context: the requested traffic class is used", "[contract][context]") {
   const Abi abi = GENERATE(from_range(abis_with_traffic_class()));
   CAPTURE(abi);
@@ -226,7 +212,7 @@ TEST_CASE("context: the requested traffic class is used", "[contract][context]")
 }
 
 TEST_CASE("context: an invalid traffic class is ignored, with one warning", "[contract][context]") {
-  const Abi abi = GENERATE(from_range(abis_with_traffic_class()));
+  const Abi abi = GENERATE(Abi::kV10, Abi::kV12);  // connect passes it, or init
   const int wrong = GENERATE(256, -2, INT32_MAX, INT32_MIN);
   CAPTURE(abi, wrong);
   if (!kProcessesWork) return;  // a process warns once
@@ -238,20 +224,5 @@ TEST_CASE("context: an invalid traffic class is ignored, with one warning", "[co
     }
     BL_MUST(find_log_lines(NCCL_LOG_WARN, {"traffic class"}).size() == 1);
     BL_MUST(!log_has(NCCL_LOG_INFO, {"traffic class 104 is set on this host"}));
-  });
-}
-
-TEST_CASE("context: a traffic class that is set by a variable takes precedence",
-          "[contract][context]") {
-  if (!kProcessesWork) return;
-  const Abi abi = GENERATE(from_range(abis_with_traffic_class()));
-  const char* const variable = GENERATE("NCCL_IB_TC", "BEELINE_TC");
-  CAPTURE(abi, variable);
-  run_alone([&] {
-    setenv(variable, "32", 1);
-    const Session receiver(Abi::kV12, 104);
-    const Session sender(abi, 106);
-    connect_and_close(sender, receiver);
-    BL_MUST(!log_has(NCCL_LOG_INFO, {"traffic class", "is set on this host"}));
   });
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What NCCL calls when a job shrinks (a process has died, and the others go on), is revoked (all
-// requests are given up), grows (a communicator is made beside others) or is suspended and resumed.
+// requests are given up), or is suspended and resumed.
 #include <cstring>
 #include <vector>
 
@@ -14,36 +14,9 @@ using namespace beeline::test;
 
 namespace {
 
-constexpr uint32_t kCommunicators = 100;
+constexpr uint32_t kTimes = 100;
 constexpr uint32_t kNewCommunicators = 16;
 constexpr size_t kElasticBytes = 300'000;
-constexpr size_t kSurvivorRank = 0;
-constexpr size_t kVictimRank = 1;
-
-// Both ends of two connections with the other process, one in each direction.
-struct BothWays {
-  Comm send;
-  Comm recv;
-};
-
-BothWays connect_both_ways(Peer& peer, const Session& session) {
-  Handle ours;
-  const Comm listener = listen(session, 0, &ours);
-  Handle theirs = peer.exchange(ours);
-  BothWays pair;
-  wait_until(
-      [&] {
-        if (!pair.send) {
-          pair.send = Comm(session.net(), CommKind::kSend, try_connect(session, 0, theirs).comm);
-        }
-        if (!pair.recv) {
-          pair.recv = Comm(session.net(), CommKind::kRecv, try_accept(session, listener).comm);
-        }
-        return pair.send && pair.recv;
-      },
-      "the connections");
-  return pair;
-}
 
 void run_two_alike(const PeerBody& body) { run_two(PeerMode::kProcesses, body, body); }
 
@@ -81,7 +54,7 @@ TEST_CASE("elastic: after a process has died, another closes with open requests 
   const std::string port = "h0/" + fabric_facts().devices.front();
   const UndoneFaults undone(port);
   const auto begin_anew = [](uint32_t seed) {
-    const Session session(Abi::kV12);
+    const Session session;
     must_carry(session.net(), link_to_self(session), seed);
   };
   const auto survivor = [&](Peer& peer) {
@@ -89,7 +62,7 @@ TEST_CASE("elastic: after a process has died, another closes with open requests 
     Levels before = levels();
     before.descriptors += kNewCommunicators / 2;  // a leak in each life would be more
     {
-      const Session session(Abi::kV12);
+      const Session session;
       BothWays pair = connect_both_ways(peer, session);
       Buffer from(session.net(), pair.send, kElasticBytes);
       Buffer into(session.net(), pair.recv, kElasticBytes);
@@ -97,7 +70,7 @@ TEST_CASE("elastic: after a process has died, another closes with open requests 
       peer.meet();  // the other process has posted a receive
       const Request send = isend(session.net(), pair.send, from.all());
       if (!has_path) disturb(port, "down");
-      peer.kill(kVictimRank);
+      peer.kill(1);
       from.drop();
       into.drop();
       pair.send.close();
@@ -108,12 +81,12 @@ TEST_CASE("elastic: after a process has died, another closes with open requests 
     must_return_to(before);
   };
   const auto victim = [](Peer& peer) {
-    const Session session(Abi::kV12);
+    const Session session;
     BothWays pair = connect_both_ways(peer, session);
     Buffer into(session.net(), pair.recv, kElasticBytes);
     const Request receive = irecv(session.net(), pair.recv, into.all());
     peer.meet();
-    peer.receive<bool>(kSurvivorRank);  // never comes
+    peer.receive<bool>(0);  // never comes
   };
   run_two(PeerMode::kProcesses, survivor, victim);
 }
@@ -126,7 +99,7 @@ TEST_CASE("elastic: both ends give up open requests while no path works, and con
   const std::string port = "h0/" + fabric_facts().devices.front();
   const UndoneFaults undone(port);
   run_two_alike([&](Peer& peer) {
-    const Session session(Abi::kV12);
+    const Session session;
     BothWays pair = connect_both_ways(peer, session);
     const Levels before = levels();
     Buffer from(session.net(), pair.send, kElasticBytes);
@@ -134,7 +107,7 @@ TEST_CASE("elastic: both ends give up open requests while no path works, and con
     const Request receive = irecv(session.net(), pair.recv, into.all());
     const Request send = isend(session.net(), pair.send, from.all());
     peer.meet();
-    if (peer.rank() == kSurvivorRank) disturb(port, "down");
+    if (peer.rank() == 0) disturb(port, "down");
     peer.meet();
     at_once([&] {
       from.drop();
@@ -144,7 +117,7 @@ TEST_CASE("elastic: both ends give up open requests while no path works, and con
       return true;
     });
     peer.meet();
-    if (peer.rank() == kSurvivorRank) disturb(port, "up");
+    if (peer.rank() == 0) disturb(port, "up");
     BothWays anew = connect_both_ways(peer, session);
     Buffer next_from(session.net(), anew.send, kElasticBytes);
     Buffer next_into(session.net(), anew.recv, kElasticBytes);
@@ -166,12 +139,12 @@ TEST_CASE("elastic: both ends give up open requests while no path works, and con
 TEST_CASE("elastic: a job is suspended and resumed a hundred times", "[contract][elastic]") {
   if (!kProcessesWork) return;
   run_two_alike([](Peer& peer) {
-    const Session session(Abi::kV12);
+    const Session session;
     const BothWays pair = connect_both_ways(peer, session);
     const Suspendable from(kElasticBytes);
     const Suspendable into(kElasticBytes);
     Levels level{};
-    for (uint32_t round = 0; round < kCommunicators; ++round) {
+    for (uint32_t round = 0; round < kTimes; ++round) {
       from.resume();
       into.resume();
       Mr mr_from(session.net(), pair.send, from.data(), from.size());
@@ -190,26 +163,6 @@ TEST_CASE("elastic: a job is suspended and resumed a hundred times", "[contract]
       into.suspend();
       if (round == 0) level = levels();
     }
-    must_return_to(level);
-  });
-}
-
-TEST_CASE("elastic: communicators begin and end a hundred times beside one that lives",
-          "[contract][elastic]") {
-  if (!kProcessesWork) return;
-  run_alone([] {
-    const Session living(Abi::kV12);
-    const Link link = link_to_self(living);
-    Levels level{};
-    for (uint32_t i = 0; i < kCommunicators; ++i) {
-      {
-        const Session next(Abi::kV12);
-        must_carry(next.net(), link_to_self(next), i);
-        must_carry(living.net(), link, i);
-      }
-      if (i == 2) level = levels();
-    }
-    level.descriptors += kCommunicators / 2;  // a leak each time would be more
     must_return_to(level);
   });
 }

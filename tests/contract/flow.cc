@@ -69,7 +69,7 @@ ncclResult_t poll_eagerly(Request& request) {
 
 // Keeps several requests in flight until one cannot be posted or fails.
 template <class Post>
-ncclResult_t post_until_error(Post&& post, Clock::duration patience) {
+ncclResult_t post_until_error(Post&& post) {
   ncclResult_t result = ncclSuccess;
   std::deque<Request> requests;
   wait_until(
@@ -85,7 +85,7 @@ ncclResult_t post_until_error(Post&& post, Clock::duration patience) {
         }
         return result != ncclSuccess;
       },
-      "an error", patience);
+      "an error");
   return result;
 }
 
@@ -104,19 +104,67 @@ void run_loose_flow(const Way& way, const SenderBody& sender, const ReceiverBody
   run(way, nothing, sender, receiver, Close::kAlone);
 }
 
-ncclResult_t send_until_error(const Sender& end, const Part& part, Clock::duration patience) {
-  return post_until_error([&] { return any_isend(end.net(), end.comm, part); }, patience);
+void send_messages(const Sender& end, size_t size, uint32_t count,
+                   const std::function<void(uint32_t)>& before) {
+  Buffer memory(end, kMostUnderWay * size);
+  std::deque<Request> under_way;
+  for (uint32_t i = 0; i < count; ++i) {
+    before(i);
+    if (under_way.size() == kMostUnderWay) {
+      under_way.front().finish();
+      under_way.pop_front();
+    }
+    const size_t place = i % kMostUnderWay * size;
+    memory.fill(place, size, i);
+    under_way.push_back(end.send(memory.part(place, size)));
+  }
+  for (Request& request : under_way) request.finish();
 }
 
-ncclResult_t receive_until_error(const Receiver& end, const Part& part, Clock::duration patience) {
-  return post_until_error([&] { return any_irecv(end.net(), end.comm, std::span(&part, 1)); },
-                          patience);
+void receive_messages(const Receiver& end, size_t size, uint32_t count,
+                      const std::function<void(uint32_t)>& before) {
+  Buffer memory(end, kMostUnderWay * size);
+  std::deque<Request> under_way;
+  uint32_t arrived = 0;
+  const auto finish_oldest = [&] {
+    under_way.front().finish();
+    BL_MUST(under_way.front().size() == size);
+    under_way.pop_front();
+    const size_t place = arrived % kMostUnderWay * size;
+    memory.expect(place, size, arrived++);
+    memory.must_hold(place, size);
+  };
+  for (uint32_t i = 0; i < count; ++i) {
+    before(i);
+    if (under_way.size() == kMostUnderWay) finish_oldest();
+    under_way.push_back(end.receive(memory.part(i % kMostUnderWay * size, size)));
+  }
+  while (!under_way.empty()) finish_oldest();
+  memory.must_hold();
 }
 
-ncclResult_t poll_until_error(Request& request, Clock::duration patience) {
+ncclResult_t send_until_error(const Sender& end, const Part& part) {
+  return post_until_error([&] { return any_isend(end.net(), end.comm, part); });
+}
+
+ncclResult_t receive_until_error(const Receiver& end, const Part& part) {
+  return post_until_error([&] { return any_irecv(end.net(), end.comm, std::span(&part, 1)); });
+}
+
+ncclResult_t poll_until_error(Request& request) {
   ncclResult_t result = ncclSuccess;
-  wait_until([&] { return (result = request.try_poll()) != ncclSuccess; }, "an error", patience);
+  wait_until([&] { return (result = request.try_poll()) != ncclSuccess; }, "an error");
   return result;
+}
+
+void must_stay_broken(const Sender& end, const Part& part) {
+  for (int i = 0; i < 10; ++i) BL_MUST(any_isend(end.net(), end.comm, part).first != ncclSuccess);
+}
+
+void must_stay_broken(const Receiver& end, const Part& part) {
+  for (int i = 0; i < 10; ++i) {
+    BL_MUST(any_irecv(end.net(), end.comm, std::span(&part, 1)).first != ncclSuccess);
+  }
 }
 
 void run_beside(const Service& service, const End& end, const std::function<void()>& body) {
@@ -142,12 +190,31 @@ void run_beside(const Service& service, const End& end, const std::function<void
 }
 
 bool either_warns(Peer& peer, const std::vector<std::string>& parts) {
-  const Clock::time_point deadline = Clock::now() + std::chrono::seconds(2);
+  const Clock::time_point deadline = Clock::now() + kPatience;
   const auto either = [&](bool mine) { return peer.exchange(mine) || mine; };
   while (!either(has_warned(parts))) {
     if (either(Clock::now() > deadline)) return false;
   }
   return true;
+}
+
+BothWays connect_both_ways(Peer& peer, const Session& session) {
+  Handle ours;
+  const Comm listener = listen(session, 0, &ours);
+  Handle theirs = peer.exchange(ours);
+  BothWays pair;
+  wait_until(
+      [&] {
+        if (!pair.send) {
+          pair.send = Comm(session.net(), CommKind::kSend, try_connect(session, 0, theirs).comm);
+        }
+        if (!pair.recv) {
+          pair.recv = Comm(session.net(), CommKind::kRecv, try_accept(session, listener).comm);
+        }
+        return pair.send && pair.recv;
+      },
+      "the connections");
+  return pair;
 }
 
 Comm connect_to_peer(Peer& peer, const Session& session, int dev) {

@@ -62,22 +62,41 @@ struct Receiver : End {
 using SenderBody = std::function<void(Sender&)>;
 using ReceiverBody = std::function<void(Receiver&)>;
 
-// The sender is rank 0 on the first device, the receiver rank 1 on the last. Comms that are still
-// open when both bodies have returned are closed.
+inline constexpr size_t kSenderRank = 0;
+inline constexpr size_t kReceiverRank = 1;
+
+// The sender is on the first device, the receiver on the last. Comms that are still open when both
+// bodies have returned are closed.
 void run_flow(const Way& way, const SenderBody& sender, const ReceiverBody& receiver);
+inline void run_flow(const SenderBody& sender, const ReceiverBody& receiver) {
+  run_flow(usual_way(), sender, receiver);
+}
 // The same; each end calls `before` before its session begins.
 void run_flow(const Way& way, const PeerBody& before, const SenderBody& sender,
               const ReceiverBody& receiver);
-// The same, except that the ends do not wait for each other when their bodies return. A body may
-// never return.
+// The same as the first, except that the ends do not wait for each other when their bodies return.
+// A body may never return.
 void run_loose_flow(const Way& way, const SenderBody& sender, const ReceiverBody& receiver);
+inline void run_loose_flow(const SenderBody& sender, const ReceiverBody& receiver) {
+  run_loose_flow(usual_way(), sender, receiver);
+}
 
-// How long an end may take to notice a failure.
-inline std::chrono::seconds soon() { return std::chrono::seconds(is_slow() ? 20 : 5); }
+// Move so many messages of this size, several at a time, and compare every byte. The sender calls
+// `before` with the number of each message.
+void send_messages(
+    const Sender& end, size_t size, uint32_t count,
+    const std::function<void(uint32_t)>& before = [](uint32_t) {});
+void receive_messages(
+    const Receiver& end, size_t size, uint32_t count,
+    const std::function<void(uint32_t)>& before = [](uint32_t) {});
+
 // Send, receive or poll until that fails, and return the error.
-ncclResult_t send_until_error(const Sender& end, const Part& part, Clock::duration patience);
-ncclResult_t receive_until_error(const Receiver& end, const Part& part, Clock::duration patience);
-ncclResult_t poll_until_error(Request& request, Clock::duration patience = soon());
+ncclResult_t send_until_error(const Sender& end, const Part& part);
+ncclResult_t receive_until_error(const Receiver& end, const Part& part);
+ncclResult_t poll_until_error(Request& request);
+// After an error, every call fails.
+void must_stay_broken(const Sender& end, const Part& part);
+void must_stay_broken(const Receiver& end, const Part& part);
 
 // Runs `service` in another thread until the body has returned. NCCL's service thread registers
 // the user's buffers in this way, on a comm that is in use.
@@ -93,9 +112,16 @@ Comm connect_to_peer(Peer& peer, const Session& session, int dev);
 Comm accept_from_peer(Peer& peer, const Session& session, int dev);
 inline int last_device(const Session& session) { return session.devices() - 1; }
 
+// Both ends of two connections with the other process, one in each direction.
+struct BothWays {
+  Comm send;
+  Comm recv;
+};
+BothWays connect_both_ways(Peer& peer, const Session& session);
+
 // A session with a connection from its first device to its last.
 struct LinkedSession {
-  explicit LinkedSession(Abi abi)
+  explicit LinkedSession(Abi abi = kNewest)
       : session(abi), net(session.net()), link(link_to_self(session, 0, last_device(session))) {}
 
   Session session;

@@ -14,7 +14,7 @@ using namespace beeline::test;
 namespace {
 
 constexpr size_t kForkSize = 5000;
-constexpr int kMessages = 20;
+constexpr uint32_t kMessages = 40;
 
 // A process whose parent is gone, which nobody else kills.
 class Orphan {
@@ -32,39 +32,19 @@ class Orphan {
 
 TEST_CASE("fork: a child that exits does not disturb its parent", "[contract][fork]") {
   if (!kProcessesWork) return;
-  const Way way = GENERATE(from_range(process_ways()));
   const Leave leave = GENERATE(Leave::kExit, Leave::kQuickly);
-  CAPTURE(way, leave == Leave::kExit);
-  run_flow(
-      way,
-      [&](Sender& end) {
-        Buffer memory(end, kForkSize);
-        for (int i = 0; i < kMessages; ++i) {
-          memory.fill(0, kForkSize, static_cast<uint32_t>(i));
-          Request request = end.send(memory.all());
-          if (i % 5 == 0) fork_and_leave(leave);
-          request.finish();
-        }
-      },
-      [&](Receiver& end) {
-        Buffer memory(end, kForkSize);
-        for (int i = 0; i < kMessages; ++i) {
-          Request request = end.receive(memory.all());
-          if (i % 7 == 0) fork_and_leave(leave);
-          request.finish();
-          memory.expect(0, kForkSize, static_cast<uint32_t>(i));
-          memory.must_hold();
-        }
-      });
+  CAPTURE(leave == Leave::kExit);
+  const auto fork_now_and_then = [&](uint32_t number) {
+    if (number % 5 == 0) fork_and_leave(leave);
+  };
+  run_flow([&](Sender& end) { send_messages(end, kForkSize, kMessages, fork_now_and_then); },
+           [&](Receiver& end) { receive_messages(end, kForkSize, kMessages, fork_now_and_then); });
 }
 
 TEST_CASE("fork: a child may close the comms of its parent, which keep working",
           "[contract][fork]") {
   if (!kProcessesWork) return;
-  const Way way = GENERATE(from_range(process_ways()));
-  CAPTURE(way);
   run_flow(
-      way,
       [](Sender& end) {
         Buffer memory(end, kForkSize);
         memory.fill(0, kForkSize, 1);
@@ -89,10 +69,7 @@ TEST_CASE("fork: a child may close the comms of its parent, which keep working",
 
 TEST_CASE("fork: a child that lives on keeps nothing of its parent's alive", "[contract][fork]") {
   if (!kProcessesWork) return;
-  const Way way = GENERATE(from_range(process_ways()));
-  CAPTURE(way);
   run_loose_flow(
-      way,
       [](Sender& end) {
         const pid_t child = fork();
         BL_MUST(child >= 0);
@@ -110,27 +87,6 @@ TEST_CASE("fork: a child that lives on keeps nothing of its parent's alive", "[c
         Request request = end.receive(memory.all());
         end.peer.kill(0);
         // The child has copies of all its parent's sockets, which only an exec would have closed.
-        poll_until_error(request, 2 * kPatience);
+        poll_until_error(request);
       });
-}
-
-TEST_CASE("fork: a process may leave without closing anything", "[contract][fork]") {
-  if (!kProcessesWork) return;
-  const Abi abi = GENERATE(from_range(main_abis()));
-  const Leave leave = GENERATE(Leave::kExit, Leave::kQuickly);
-  CAPTURE(abi, leave == Leave::kExit);
-  run_alone([&] {
-    const pid_t child = fork();
-    BL_MUST(child >= 0);
-    if (child == 0) {
-      auto* const session = new Session(abi);
-      auto* const link = new Link(link_to_self(*session));
-      auto* const memory = new Memory(kForkSize);
-      auto* const mr = new Mr(session->net(), link->recv, *memory);
-      (void)irecv(session->net(), link->recv, Part{memory->at(), kForkSize, 0, mr->raw()});
-      if (leave == Leave::kExit) std::exit(0);
-      _exit(0);
-    }
-    must_end(child);
-  });
 }

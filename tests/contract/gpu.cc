@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <ostream>
 #include <utility>
 
@@ -22,24 +21,6 @@ auto with(const Memories& memories, Act&& act) {
 }
 
 }  // namespace
-
-Variable::Variable(const char* name, const char* value)
-    : name_(name), was_set_(std::getenv(name) != nullptr) {
-  if (was_set_) before_ = std::getenv(name);
-  if (value == nullptr) {
-    unsetenv(name);
-  } else {
-    setenv(name, value, 1);
-  }
-}
-
-Variable::~Variable() {
-  if (was_set_) {
-    setenv(name_, before_.c_str(), 1);
-  } else {
-    unsetenv(name_);
-  }
-}
 
 Cuda& cuda() {
   static auto* const one = new Cuda;

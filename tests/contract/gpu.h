@@ -15,21 +15,6 @@
 
 namespace beeline::test {
 
-// Sets an environment variable (null: unsets it) as long as the object lives. Processes that are
-// started meanwhile inherit it.
-class Variable {
- public:
-  Variable(const char* name, const char* value);
-  Variable(const Variable&) = delete;
-  Variable& operator=(const Variable&) = delete;
-  ~Variable();
-
- private:
-  const char* name_;
-  bool was_set_;
-  std::string before_;
-};
-
 // As long as it lives, data that NICs write to GPU memory stays hidden until a READ or a flush by
 // the driver.
 class Hiding {
@@ -115,6 +100,9 @@ std::vector<AnyBuffer> one_of_each(const End& end, size_t size, size_t skip = 0)
 
 // The flow of flow.h, with a GPU in use at both ends.
 void run_gpu_flow(const Way& way, const SenderBody& sender, const ReceiverBody& receiver);
+inline void run_gpu_flow(const SenderBody& sender, const ReceiverBody& receiver) {
+  run_gpu_flow(usual_way(), sender, receiver);
+}
 // Runs the body in a process of its own with a GPU in use.
 void run_with_gpu(const std::function<void()>& body);
 // Moves one message and flushes what was received.

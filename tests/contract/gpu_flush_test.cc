@@ -14,7 +14,6 @@ constexpr size_t kSmall = 600;
 
 // Before v9, the plugin cannot tell NCCL that it has to flush.
 bool can_ask_for_flushes(Abi abi) { return abi >= Abi::kV9; }
-bool cannot_ask_for_flushes(Abi abi) { return !can_ask_for_flushes(abi); }
 
 // A GPU for which writes of NICs are not ordered, and which NCCL flushes.
 const char* unordered_for(Abi abi) {
@@ -88,13 +87,13 @@ void flush_groups(const Receiver& end, const std::vector<std::vector<Part>>& gro
 TEST_CASE("gpu flush: received data is visible after a flush, and not before",
           "[contract][gpu][gpu_flush][softnic]") {
   if (!kProcessesWork) return;
-  const Way way = GENERATE(from_range(ways()));
+  const Abi abi = GENERATE(from_range(some_abis()));
   const Kind kind = any_gpu_kind();
-  CAPTURE(way, kind);
+  CAPTURE(abi, kind);
   constexpr uint32_t kRounds = 10;
   const Hiding hiding;
-  const Variable gpu("SOFTGPU", unordered_for(way.abi));
-  run_gpu_flow(way, sends(kRounds), [&](Receiver& end) {
+  const Variable gpu("SOFTGPU", unordered_for(abi));
+  run_gpu_flow({abi, usual_mode()}, sends(kRounds), [&](Receiver& end) {
     const Properties properties = end.session.properties(last_device(end.session));
     BL_MUST(properties.force_flush.value_or(1) == 1);
     must_need_flushes(end, kind, kRounds);
@@ -104,17 +103,14 @@ TEST_CASE("gpu flush: received data is visible after a flush, and not before",
 TEST_CASE("gpu flush: after one flush, all parts of a group are visible",
           "[contract][gpu][gpu_flush][softnic]") {
   if (!kProcessesWork) return;
-  const Way way = GENERATE(from_range(ways()));
-  CAPTURE(way);
   constexpr size_t kParts = 7;
   constexpr uint32_t kRounds = 5;
   const auto size_of = [](uint32_t round, size_t i) {
     return (i + round) % 3 == 0 ? size_t{0} : kGpuFlushSize - i;
   };
   const Hiding hiding;
-  const Variable gpu("SOFTGPU", unordered_for(way.abi));
+  const Variable gpu("SOFTGPU", unordered_for(kNewest));
   run_gpu_flow(
-      way,
       [&](Sender& end) {
         Buffer from(end, kGpuFlushSize);
         for (uint32_t round = 0; round < kRounds; ++round) {
@@ -142,15 +138,12 @@ TEST_CASE("gpu flush: after one flush, all parts of a group are visible",
 TEST_CASE("gpu flush: where NCCL cannot be told to flush, data is visible when test reports done",
           "[contract][gpu][gpu_flush][softnic]") {
   if (!kProcessesWork) return;
-  const Way way = GENERATE(
-      filter([](const Way& each) { return cannot_ask_for_flushes(each.abi); }, from_range(ways())));
-  CAPTURE(way);
   constexpr size_t kParts = 4;
   constexpr uint32_t kRounds = 10;
   const Hiding hiding;
   const Variable gpu("SOFTGPU", "ordering=none,compute=9.0");
   run_gpu_flow(
-      way,
+      {Abi::kV8, usual_mode()},
       [&](Sender& end) {
         Buffer from(end, kGpuFlushSize);
         for (uint32_t round = 1; round <= kRounds; ++round) {
@@ -176,13 +169,10 @@ TEST_CASE("gpu flush: where NCCL cannot be told to flush, data is visible when t
 TEST_CASE("gpu flush: where test flushes, an empty buffer is not read",
           "[contract][gpu][gpu_flush][softnic]") {
   if (!kProcessesWork) return;
-  const Way way = GENERATE(filter([](const Way& each) { return cannot_ask_for_flushes(each.abi); },
-                                  from_range(some_ways())));
-  CAPTURE(way);
   const Hiding hiding;
   const Variable gpu("SOFTGPU", "ordering=none,compute=9.0,flush=none");  // a READ, or nothing
   run_gpu_flow(
-      way,
+      {Abi::kV8, usual_mode()},
       [&](Sender& end) {
         Buffer from(end, kGpuFlushSize);
         from.fill(0, kGpuFlushSize, 1);
@@ -199,52 +189,11 @@ TEST_CASE("gpu flush: where test flushes, an empty buffer is not read",
       });
 }
 
-TEST_CASE("gpu flush: there is nothing to wait for where writes are ordered and NCCL does not ask",
-          "[contract][gpu][gpu_flush][softnic]") {
-  if (!kProcessesWork) return;
-  const Abi abi = GENERATE(from_range(main_abis()));
-  const char* const settings = GENERATE("compute=9.0,ordering=owner", "compute=9.0,ordering=all");
-  CAPTURE(abi, settings);
-  const Variable gpu("SOFTGPU", settings);
-  run_gpu_flow({abi, PeerMode::kThreads}, sends(2), [&](Receiver& end) {
-    for (int dev = 0; dev < end.session.devices(); ++dev) {
-      BL_MUST(end.session.properties(dev).force_flush.value_or(0) == 0);
-    }
-    for (const Kind kind : {Kind::kDmabuf, Kind::kPeermem}) {
-      AnyBuffer to(end, kind, kGpuFlushSize);
-      end.receive(to.part(0, kGpuFlushSize)).finish();
-      must_flush_nothing(end, to.part(0, kGpuFlushSize), kGpuFlushSize);
-    }
-  });
-}
-
-// Up to Ampere, NCCL calls iflush by itself; on later GPUs it does if it is told to.
-TEST_CASE("gpu flush: it is done where NCCL asks, although writes are ordered",
-          "[contract][gpu][gpu_flush][softnic]") {
-  if (!kProcessesWork) return;
-  struct Row {
-    const char* settings;
-    const char* force_flush;
-  };
-  const Row row = GENERATE(Row{"compute=8.0,ordering=owner", nullptr}, Row{"ordering=all", "1"});
-  const Abi abi = GENERATE(from_range(main_abis()));
-  const Kind kind = any_gpu_kind();
-  CAPTURE(row.settings, abi, kind);
-  constexpr uint32_t kRounds = 5;
-  const Hiding hiding;
-  const Variable gpu("SOFTGPU", row.settings);
-  const Variable wish("NCCL_NET_FORCE_FLUSH", row.force_flush);
-  run_gpu_flow({abi, PeerMode::kThreads}, sends(kRounds),
-               [&](Receiver& end) { must_need_flushes(end, kind, kRounds); });
-}
-
 TEST_CASE("gpu flush: neither host memory nor an empty message has anything to wait for",
           "[contract][gpu][gpu_flush][softnic]") {
   if (!kProcessesWork) return;
-  const Abi abi = GENERATE(from_range(main_abis()));
-  CAPTURE(abi);
   const Variable gpu("SOFTGPU", "ordering=none");
-  run_gpu_flow({abi, PeerMode::kThreads}, sends(3), [&](Receiver& end) {
+  run_gpu_flow({kNewest, PeerMode::kThreads}, sends(3), [&](Receiver& end) {
     std::vector<AnyBuffer> buffers = one_of_each(end, kGpuFlushSize);
     for (AnyBuffer& buffer : buffers) {
       end.receive(buffer.part(0, kGpuFlushSize)).finish();
@@ -254,55 +203,16 @@ TEST_CASE("gpu flush: neither host memory nor an empty message has anything to w
   });
 }
 
-TEST_CASE("gpu flush: as many as there can be receives are taken at once",
-          "[contract][gpu][gpu_flush][softnic]") {
-  if (!kProcessesWork) return;
-  const Way way = GENERATE(from_range(ways()));
-  const size_t parts_in_group = GENERATE(size_t{1}, size_t{8});
-  CAPTURE(way, parts_in_group);
-  constexpr uint32_t kRounds = 3;
-  const Hiding hiding;
-  const Variable gpu("SOFTGPU", unordered_for(way.abi));
-  run_gpu_flow(
-      way, sends(kRounds * NCCL_NET_MAX_REQUESTS * static_cast<uint32_t>(parts_in_group), kSmall),
-      [&](Receiver& end) {
-        std::vector<AnyBuffer> buffers;
-        const size_t room = NCCL_NET_MAX_REQUESTS * parts_in_group * kSmall;
-        buffers.emplace_back(end, Kind::kDmabuf, room);
-        buffers.emplace_back(end, Kind::kPeermem, room);
-        uint32_t seed = 0;
-        for (uint32_t round = 0; round < kRounds; ++round) {
-          std::vector<std::vector<Part>> groups;
-          std::vector<Request> requests;
-          for (size_t group = 0; group < NCCL_NET_MAX_REQUESTS; ++group) {
-            AnyBuffer& buffer = buffers[group % 2];
-            std::vector<Part> parts;
-            for (size_t i = 0; i < parts_in_group; ++i) {
-              const size_t offset = (group * parts_in_group + i) * kSmall;
-              parts.push_back(buffer.part(offset, kSmall));
-              buffer.expect(offset, kSmall, ++seed);
-            }
-            requests.push_back(end.receive(parts));
-            groups.push_back(std::move(parts));
-          }
-          finish_all(requests);
-          flush_groups(end, groups);
-          for (const AnyBuffer& buffer : buffers) buffer.must_hold();
-        }
-      });
-}
-
 TEST_CASE("gpu flush: receives in flight leave room for it",
           "[contract][gpu][gpu_flush][softnic]") {
   if (!kProcessesWork) return;
-  const Way way = GENERATE(from_range(some_ways()));
   const size_t parts_in_group = GENERATE(size_t{1}, size_t{8});
-  CAPTURE(way, parts_in_group);
+  CAPTURE(parts_in_group);
   constexpr uint32_t kRounds = 4;
   const uint32_t in_round = NCCL_NET_MAX_REQUESTS * static_cast<uint32_t>(parts_in_group);
   const Hiding hiding;
-  const Variable gpu("SOFTGPU", unordered_for(way.abi));
-  run_gpu_flow(way, sends(kRounds * in_round, kSmall), [&](Receiver& end) {
+  const Variable gpu("SOFTGPU", unordered_for(kNewest));
+  run_gpu_flow(sends(kRounds * in_round, kSmall), [&](Receiver& end) {
     std::vector<AnyBuffer> halves;
     halves.emplace_back(end, Kind::kDmabuf, in_round * kSmall);
     halves.emplace_back(end, Kind::kPeermem, in_round * kSmall);
@@ -338,49 +248,20 @@ TEST_CASE("gpu flush: receives in flight leave room for it",
   });
 }
 
-TEST_CASE("gpu flush: receives go on while one is under way",
-          "[contract][gpu][gpu_flush][softnic]") {
-  if (!kProcessesWork) return;
-  const Way way = GENERATE(from_range(ways()));
-  CAPTURE(way);
-  constexpr uint32_t kRounds = 50;
-  const Hiding hiding;
-  const Variable gpu("SOFTGPU", unordered_for(way.abi));
-  run_gpu_flow(way, sends(kRounds), [&](Receiver& end) {
-    AnyBuffer to(end, Kind::kDmabuf, 2 * kGpuFlushSize);
-    Request flushing;
-    size_t flushed = 0;
-    for (uint32_t round = 1; round <= kRounds; ++round) {
-      const size_t offset = round % 2 * kGpuFlushSize;
-      const Part part = to.part(offset, kGpuFlushSize);
-      Request request = end.receive(part);
-      request.finish();
-      finish_flush(flushing);
-      if (round > 1) BL_MUST(to.holds(flushed, kGpuFlushSize));
-      to.expect(offset, kGpuFlushSize, round);
-      flushing = end.flush(part, kGpuFlushSize);
-      flushed = offset;
-    }
-    finish_flush(flushing);
-    to.must_hold();
-  });
-}
-
 // If the NIC cannot flush, the driver may. If neither can, the flush waits for the port.
 TEST_CASE("gpu flush: where the port has gone down, the driver flushes, or the port that is back",
           "[contract][gpu][gpu_flush][softnic]") {
   if (!kProcessesWork) return;
-  const Abi abi = GENERATE(from_range(some_abis()));
   const bool driver_flushes = GENERATE(true, false);
-  CAPTURE(abi, driver_flushes);
+  CAPTURE(driver_flushes);
   const std::string target = "h0/" + fabric_facts().devices.back();
   const UndoneFaults undone(target);
   const Hiding hiding;
   const std::string settings =
-      std::string(unordered_for(abi)) + (driver_flushes ? ",flush=both" : ",flush=none");
+      std::string(unordered_for(kNewest)) + (driver_flushes ? ",flush=both" : ",flush=none");
   const Variable gpu("SOFTGPU", settings.c_str());
   run_with_gpu([&] {
-    const auto [session, net, link] = LinkedSession(abi);
+    const auto [session, net, link] = LinkedSession();
     AnyBuffer from(net, link.send, Kind::kHost, kGpuFlushSize);
     AnyBuffer to(net, link.recv, Kind::kDmabuf, kGpuFlushSize);
     // The first flush creates the objects that flushes use.

@@ -156,9 +156,7 @@ ncclResult_t Net::reg_mr_dma_buf(void* comm, void* data, size_t size, int type, 
   return net_.calls.regMrDmaBuf(comm, data, size, type, offset, fd, mhandle);
 }
 
-ncclResult_t Net::dereg_mr(void* comm, void* mhandle) {
-  return net_.calls.deregMr(comm, mhandle);
-}
+ncclResult_t Net::dereg_mr(void* comm, void* mhandle) { return net_.calls.deregMr(comm, mhandle); }
 
 ncclResult_t Net::isend(void* comm, void* data, size_t size, int tag, void* mhandle,
                         void** request) {
@@ -189,16 +187,10 @@ ncclResult_t Net::test(void* request, int* done, int* sizes) {
   return net_.calls.test(request, done, sizes);
 }
 
-ncclResult_t Net::close_send(void* comm) {
-  return net_.calls.closeSend(comm);
-}
+ncclResult_t Net::close_send(void* comm) { return net_.calls.closeSend(comm); }
 
-ncclResult_t Net::close_recv(void* comm) {
-  return net_.calls.closeRecv(comm);
-}
+ncclResult_t Net::close_recv(void* comm) { return net_.calls.closeRecv(comm); }
 
-ncclResult_t Net::close_listen(void* comm) {
-  return net_.calls.closeListen(comm);
-}
+ncclResult_t Net::close_listen(void* comm) { return net_.calls.closeListen(comm); }
 
 }  // namespace beeline::test

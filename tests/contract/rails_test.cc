@@ -27,7 +27,7 @@ void must_not_merge(const Session& session) {
 }  // namespace
 
 TEST_CASE("rails: NCCL gets devices with several NICs, and no others", "[contract][rails]") {
-  const Abi abi = GENERATE(from_range(every_abi()));
+  const Abi abi = GENERATE(from_range(some_abis()));
   CAPTURE(abi);
   run_alone([&] {
     merge_by(2);
@@ -49,11 +49,9 @@ TEST_CASE("rails: NCCL gets devices with several NICs, and no others", "[contrac
 
 TEST_CASE("rails: NCCL does not merge what the plugin has merged, and the log says why",
           "[contract][rails]") {
-  const Abi abi = GENERATE(from_range(abis_with_vdevices()));
-  CAPTURE(abi);
   run_alone([&] {
     merge_by(4);
-    const Session session(abi);
+    const Session session;
     must_not_merge(session);
     BL_MUST(session.devices() == 2);
     BL_MUST(log_has(NCCL_LOG_INFO, {"devices are not merged: BEELINE_RAILS has merged them"}));
@@ -63,7 +61,7 @@ TEST_CASE("rails: NCCL does not merge what the plugin has merged, and the log sa
 TEST_CASE("rails: NCCL merges nothing where NCCL_IB_MERGE_NICS forbids it", "[contract][rails]") {
   run_alone([] {
     setenv("NCCL_IB_MERGE_NICS", "0", 1);
-    const Session session(Abi::kV12);
+    const Session session;
     must_not_merge(session);
     BL_MUST(session.devices() == 8);
     BL_MUST(log_has(NCCL_LOG_INFO, {"devices are not merged: NCCL_IB_MERGE_NICS"}));
@@ -71,26 +69,24 @@ TEST_CASE("rails: NCCL merges nothing where NCCL_IB_MERGE_NICS forbids it", "[co
 }
 
 TEST_CASE("rails: data arrives, whatever the number of NICs at either end", "[contract][rails]") {
-  const Abi abi = GENERATE(from_range(some_abis()));
-  const int sender = GENERATE(1, 2, 3, 4, 8);
-  const int receiver = GENERATE(2, 3, 8);
-  CAPTURE(abi, sender, receiver);
-  const auto prepare = [&](Peer& peer) { merge_by(peer.rank() == 0 ? sender : receiver); };
+  const auto [sender, receiver] = GENERATE(table<int, int>({{1, 3}, {8, 2}, {3, 8}}));
+  CAPTURE(sender, receiver);
+  const auto prepare = [sender = sender, receiver = receiver](Peer& peer) {
+    merge_by(peer.rank() == kSenderRank ? sender : receiver);
+  };
   const auto last = [](Peer&, const Session& session) { return last_device(session); };
-  must_carry_messages({abi, PeerMode::kProcesses}, last, last, {.before = prepare});
+  must_carry_messages(usual_way(), last, last, prepare);
 }
 
 TEST_CASE("rails: data arrives over several queue pairs of each NIC", "[contract][rails]") {
-  const Abi abi = GENERATE(from_range(some_abis()));
-  const int rails = GENERATE(1, 2, 4);
-  const char* const split = GENERATE("0", "1");
-  CAPTURE(abi, rails, split);
-  const auto prepare = [&](Peer& peer) {
+  const auto [rails, split] = GENERATE(table<int, const char*>({{1, "1"}, {2, "0"}, {4, "1"}}));
+  CAPTURE(rails, split);
+  const auto prepare = [rails = rails, split = split](Peer& peer) {
     merge_by(rails);
     setenv("NCCL_IB_SPLIT_DATA_ON_QPS", split, 1);
     // The end that wants more decides.
-    if (peer.rank() == 0) setenv("NCCL_IB_QPS_PER_CONNECTION", "4", 1);
+    if (peer.rank() == kSenderRank) setenv("NCCL_IB_QPS_PER_CONNECTION", "4", 1);
   };
   const auto first = [](Peer&, const Session&) { return 0; };
-  must_carry_messages({abi, PeerMode::kProcesses}, first, first, {.before = prepare});
+  must_carry_messages(usual_way(), first, first, prepare);
 }

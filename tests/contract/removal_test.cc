@@ -18,30 +18,20 @@ namespace {
 constexpr size_t kRemovalSize = 100000;
 constexpr uint32_t kBefore = 20;  // messages that arrive before anything happens
 
-constexpr size_t kRemovalSenderRank = 0;
-constexpr size_t kRemovalReceiverRank = 1;
-
 // The sender is on the first device of h0, the receiver on the last of h1.
 std::string device_of(size_t rank) {
   const std::vector<std::string>& devices = fabric_facts().devices;
-  return rank == kRemovalSenderRank ? devices.front() : devices.back();
+  return rank == kSenderRank ? devices.front() : devices.back();
 }
 std::string address_of(size_t rank) {
-  return (rank == kRemovalSenderRank ? "h0/" : "h1/") + device_of(rank);
+  return (rank == kSenderRank ? "h0/" : "h1/") + device_of(rank);
 }
 
-// Devices do not stand in for each other.
+// Devices do not stand in for each other, and nobody waits for one.
 struct NoStandby {
-  NoStandby() {
-    setenv("BEELINE_STANDBY", "0", 1);
-    setenv("BEELINE_DEVICE_WAIT", "0s", 1);
-  }
-  NoStandby(const NoStandby&) = delete;
-  NoStandby& operator=(const NoStandby&) = delete;
-  ~NoStandby() {
-    unsetenv("BEELINE_STANDBY");
-    unsetenv("BEELINE_DEVICE_WAIT");
-  }
+  Variable none{"BEELINE_STANDBY", "0"};
+  Variable wait{"BEELINE_DEVICE_WAIT", "0s"};
+  NoTimeouts unlimited;
 };
 
 size_t warnings(const std::vector<std::string>& parts) {
@@ -60,10 +50,6 @@ void must_say_removed(size_t mine, size_t removed) {
     BL_MUST(warnings({device, device_of(mine), "the device was removed from its host"}) == 1);
     BL_MUST(warnings({}) == 1);
   }
-}
-
-ncclResult_t wanted_result(size_t mine, size_t removed) {
-  return mine == removed ? ncclSystemError : ncclRemoteError;
 }
 
 int place_of(const Session& session, const std::string& device) {
@@ -97,56 +83,10 @@ void must_refuse(const Session& session, int gone) {
         attempt = try_connect(session, gone, handle);
         return attempt.result != ncclSuccess || attempt.comm != nullptr;
       },
-      "an error", soon());
+      "an error");
   BL_MUST(attempt.result == ncclSystemError);
-  BL_MUST(log_has(NCCL_LOG_WARN, {device_of(kRemovalSenderRank), "this end could not be made",
+  BL_MUST(log_has(NCCL_LOG_WARN, {device_of(kSenderRank), "this end could not be made",
                                   "removed from this host"}));
-}
-
-void send_some(const Sender& end, const Part& part) {
-  for (uint32_t i = 0; i < kBefore; ++i) end.send(part).finish();
-}
-void receive_some(const Receiver& end, const Part& part) {
-  for (uint32_t i = 0; i < kBefore; ++i) end.receive(part).finish();
-}
-
-// Move messages and check their bytes.
-void send_checked(const Sender& end, uint32_t from, uint32_t count) {
-  Buffer memory(end, kRemovalSize);
-  for (uint32_t i = from; i < from + count; ++i) {
-    memory.fill(0, kRemovalSize, i);
-    end.send(memory.all()).finish();
-  }
-}
-void receive_checked(const Receiver& end, uint32_t from, uint32_t count) {
-  Buffer memory(end, kRemovalSize);
-  for (uint32_t i = from; i < from + count; ++i) {
-    end.receive(memory.all()).finish();
-    memory.expect(0, kRemovalSize, i);
-    memory.must_hold();
-  }
-}
-
-// After a few messages, the sender's port drops all packets. Both ends must fail, and warn once of
-// `cause`.
-void run_into_black_hole(const Way& way, const std::string& cause) {
-  const std::string target = address_of(kRemovalSenderRank);
-  const UndoneFaults undone(target);
-  run_flow(
-      way,
-      [&](Sender& end) {
-        Buffer memory(end, kRemovalSize);
-        send_some(end, memory.all());
-        disturb(target, "blackhole");
-        BL_MUST(send_until_error(end, memory.all(), soon()) == ncclRemoteError);
-        BL_MUST(warnings({device_of(kRemovalSenderRank), cause}) == 1);
-      },
-      [&](Receiver& end) {
-        Buffer memory(end, kRemovalSize);
-        receive_some(end, memory.all());
-        BL_MUST(receive_until_error(end, memory.all(), soon()) == ncclRemoteError);
-        BL_MUST(warnings({device_of(kRemovalReceiverRank), cause}) == 1);
-      });
 }
 
 }  // namespace
@@ -155,36 +95,36 @@ TEST_CASE("removal: both ends notice at once, and say which device it is",
           "[contract][removal][softnic]") {
   if (!kProcessesWork) return;
   const NoStandby alone;
-  const Way way = GENERATE(from_range(process_ways()));
-  const size_t removed = GENERATE(kRemovalSenderRank, kRemovalReceiverRank);
+  const size_t removed = GENERATE(kSenderRank, kReceiverRank);
   // A device that fails for good, and works again at once: the driver has reset it.
   const std::string fault = GENERATE("remove", "event=device_fatal");
-  CAPTURE(way, removed, fault);
+  CAPTURE(removed, fault);
   const std::string target = address_of(removed);
   const UndoneFaults undone(target);
+  const auto must_end = [&](End& end, ncclResult_t result) {
+    const size_t mine = end.peer.rank();
+    BL_MUST(result == (mine == removed ? ncclSystemError : ncclRemoteError));
+    must_say_removed(mine, removed);
+    end.comm.close();
+    if (mine == removed) must_live_on(end.session, removed == 0 ? 0 : last_device(end.session));
+  };
   run_flow(
-      way,
       [&](Sender& end) {
+        send_messages(end, kRemovalSize, kBefore);
         Buffer memory(end, kRemovalSize);
-        const Part part = memory.all();
-        send_some(end, part);
+        end.peer.meet();  // the receiver has registered its buffer
         disturb(target, fault);
-        BL_MUST(send_until_error(end, part, soon()) == wanted_result(kRemovalSenderRank, removed));
-        must_say_removed(kRemovalSenderRank, removed);
+        const ncclResult_t result = send_until_error(end, memory.all());
         memory.drop();
-        end.comm.close();
-        if (removed == kRemovalSenderRank) must_live_on(end.session, 0);
+        must_end(end, result);
       },
       [&](Receiver& end) {
+        receive_messages(end, kRemovalSize, kBefore);
         Buffer memory(end, kRemovalSize);
-        const Part part = memory.all();
-        receive_some(end, part);
-        BL_MUST(receive_until_error(end, part, soon()) ==
-                wanted_result(kRemovalReceiverRank, removed));
-        must_say_removed(kRemovalReceiverRank, removed);
+        end.peer.meet();
+        const ncclResult_t result = receive_until_error(end, memory.all());
         memory.drop();
-        end.comm.close();
-        if (removed == kRemovalReceiverRank) must_live_on(end.session, last_device(end.session));
+        must_end(end, result);
       });
 }
 
@@ -192,31 +132,25 @@ TEST_CASE("removal: an end whose comm nobody calls tells its waiting peer",
           "[contract][removal][softnic]") {
   if (!kProcessesWork) return;
   const NoStandby alone;
-  const Way way = GENERATE(from_range(process_ways()));
-  CAPTURE(way);
-  const std::string target = address_of(kRemovalSenderRank);
+  const std::string target = address_of(kSenderRank);
   const UndoneFaults undone(target);
-  run_flow(
-      way, [&](Sender&) { disturb(target, "remove"); },
-      [&](Receiver& end) {
-        Buffer memory(end, kRemovalSize);
-        const Part part = memory.all();
-        BL_MUST(receive_until_error(end, part, soon()) == ncclRemoteError);
-        must_say_removed(kRemovalReceiverRank, kRemovalSenderRank);
-        memory.must_hold();
-      });
+  run_flow([&](Sender&) { disturb(target, "remove"); },
+           [&](Receiver& end) {
+             const Buffer memory(end, kRemovalSize);
+             BL_MUST(receive_until_error(end, memory.all()) == ncclRemoteError);
+             must_say_removed(kReceiverRank, kSenderRank);
+             memory.must_hold();
+           });
 }
 
 TEST_CASE("removal: nothing of it stays open, and the device is used again when it is back",
           "[contract][removal][softnic]") {
   if (!kProcessesWork) return;
   const NoStandby alone;
-  const Abi abi = GENERATE(from_range(main_abis()));
-  CAPTURE(abi);
-  const std::string target = "h0/" + device_of(kRemovalSenderRank);
+  const std::string target = "h0/" + device_of(kSenderRank);
   const UndoneFaults undone(target);
   run_alone([&] {
-    const Session session(abi);
+    const Session session;
     const int last = last_device(session);
     for (const int dev : {0, last, 0, last})
       must_carry(session.net(), link_to_self(session, dev, dev), 1);
@@ -248,12 +182,10 @@ TEST_CASE("removal: nothing of it stays open, and the device is used again when 
 TEST_CASE("removal: connect notices a device that was removed while nothing was connected",
           "[contract][removal][softnic]") {
   if (!kProcessesWork) return;
-  const Abi abi = GENERATE(from_range(main_abis()));
-  CAPTURE(abi);
-  const std::string target = "h0/" + device_of(kRemovalSenderRank);
+  const std::string target = "h0/" + device_of(kSenderRank);
   const UndoneFaults undone(target);
   run_alone([&] {
-    const Session session(abi);
+    const Session session;
     disturb(target, "remove");
     must_refuse(session, 0);
     must_live_on(session, 0);
@@ -263,67 +195,65 @@ TEST_CASE("removal: connect notices a device that was removed while nothing was 
 TEST_CASE("removal: a process that starts later is not offered the device until it is back",
           "[contract][removal][softnic]") {
   if (!kProcessesWork) return;
-  const Abi abi = GENERATE(from_range(main_abis()));
-  CAPTURE(abi);
-  const std::string target = "h0/" + device_of(kRemovalSenderRank);
+  const std::string target = "h0/" + device_of(kSenderRank);
   const UndoneFaults undone(target);
   const auto all = static_cast<int>(fabric_facts().devices.size());
   disturb(target, "remove");
   run_alone([&] {
-    const Session session(abi);
+    const Session session;
     BL_MUST(session.devices() == all - 1);
-    BL_MUST(place_of(session, device_of(kRemovalSenderRank)) == -1);
+    BL_MUST(place_of(session, device_of(kSenderRank)) == -1);
     must_carry(session.net(), link_to_self(session), 1);
   });
   disturb(target, "return");
   run_alone([&] {
-    const Session session(abi);
+    const Session session;
     BL_MUST(session.devices() == all);
-    const int back = place_of(session, device_of(kRemovalSenderRank));
+    const int back = place_of(session, device_of(kSenderRank));
     BL_MUST(back >= 0);
     must_carry(session.net(), link_to_self(session, back, back), 2);
   });
 }
 
 TEST_CASE(
-    "removal: without recovery, a black hole ends both ends, and the log says that nothing came "
-    "through",
+    "removal: without recovery, a black hole ends both ends, as nothing completes or by an error",
     "[contract][removal][softnic]") {
   if (!kProcessesWork) return;
-  const Way way = GENERATE(from_range(process_ways()));
-  CAPTURE(way);
-  setenv("BEELINE_RECOVERY", "0", 1);
-  setenv("BEELINE_STALL_TIMEOUT", "1s", 1);
-  run_into_black_hole(way, "nothing has completed for 1.0 s");
-  unsetenv("BEELINE_STALL_TIMEOUT");
-  unsetenv("BEELINE_RECOVERY");
-}
-
-TEST_CASE(
-    "removal: without recovery, a black hole ends both ends by a device error, if that comes first",
-    "[contract][removal][softnic]") {
-  if (!kProcessesWork) return;
-  setenv("BEELINE_RECOVERY", "0", 1);
-  setenv("BEELINE_TIMEOUT", "14", 1);
-  setenv("BEELINE_RETRY_CNT", "1", 1);
-  run_into_black_hole(process_ways().front(), "status 12");
-  unsetenv("BEELINE_TIMEOUT");
-  unsetenv("BEELINE_RETRY_CNT");
-  unsetenv("BEELINE_RECOVERY");
+  // The device itself gives up after minutes, or soon.
+  const auto [stall, retries, cause] = GENERATE(table<const char*, const char*, std::string>(
+      {{"1s", "7", "nothing has completed for 1.0 s"}, {"3600s", "0", "status 12"}}));
+  CAPTURE(stall);
+  const Variable recovery("BEELINE_RECOVERY", "0");
+  const Variable limit("BEELINE_STALL_TIMEOUT", stall);
+  const Variable attempts("BEELINE_RETRY_CNT", retries);
+  const Variable timeout("BEELINE_TIMEOUT", *retries == '0' ? "14" : nullptr);
+  const std::string target = address_of(kSenderRank);
+  const UndoneFaults undone(target);
+  run_flow(
+      [&, &cause = cause](Sender& end) {
+        send_messages(end, kRemovalSize, kBefore);
+        const Buffer memory(end, kRemovalSize);
+        disturb(target, "blackhole");
+        BL_MUST(send_until_error(end, memory.all()) == ncclRemoteError);
+        BL_MUST(warnings({device_of(kSenderRank), cause}) == 1);
+      },
+      [&, &cause = cause](Receiver& end) {
+        receive_messages(end, kRemovalSize, kBefore);
+        const Buffer memory(end, kRemovalSize);
+        BL_MUST(receive_until_error(end, memory.all()) == ncclRemoteError);
+        BL_MUST(warnings({device_of(kReceiverRank), cause}) == 1);
+      });
 }
 
 TEST_CASE("removal: queue pairs that cannot be moved to the error state close like others",
           "[contract][removal][softnic]") {
   if (!kProcessesWork) return;
-  const Way way = GENERATE(from_range(process_ways()));
-  CAPTURE(way);
-  const std::string target = address_of(kRemovalSenderRank);
+  const std::string target = address_of(kSenderRank);
   const UndoneFaults undone(target);
   run_flow(
-      way,
       [&](Sender& end) {
         disturb(target, "refuse-err=on");
-        send_checked(end, 0, kBefore);
+        send_messages(end, kRemovalSize, kBefore);
         end.peer.meet();
         end.comm.close();
         end.peer.meet();
@@ -331,12 +261,11 @@ TEST_CASE("removal: queue pairs that cannot be moved to the error state close li
         BL_MUST(warnings({}) == 0);
       },
       [&](Receiver& end) {
-        receive_checked(end, 0, kBefore);
-        Buffer memory(end, kRemovalSize);
+        receive_messages(end, kRemovalSize, kBefore);
+        const Buffer memory(end, kRemovalSize);
         Request request = end.receive(memory.all());  // in flight when the sender closes
         end.peer.meet();
         BL_MUST(poll_until_error(request) == ncclRemoteError);
-        end.comm.close();
         end.peer.meet();
       });
 }

@@ -2,6 +2,7 @@
 //
 // Requests: isend and irecv when there is no room yet, test in any order, and invalid arguments.
 #include <algorithm>
+#include <array>
 #include <cstdint>
 
 #include "tests/contract/flow.h"
@@ -16,10 +17,7 @@ constexpr size_t kRequestSize = 256;
 }  // namespace
 
 TEST_CASE("request: a send without a receive returns no request", "[contract][request]") {
-  const Way way = GENERATE(from_range(ways()));
-  CAPTURE(way);
   run_flow(
-      way,
       [](Sender& end) {
         Buffer memory(end, kRequestSize);
         memory.fill(0, kRequestSize, 1);
@@ -40,64 +38,9 @@ TEST_CASE("request: a send without a receive returns no request", "[contract][re
       });
 }
 
-TEST_CASE("request: with too many receives, irecv returns no request, and none is lost",
-          "[contract][request]") {
-  const Way way = GENERATE(from_range(ways()));
-  const size_t parts_in_group = GENERATE(size_t{1}, size_t{8});
-  CAPTURE(way, parts_in_group);
-  constexpr size_t kMost = 2048;
-  run_flow(
-      way,
-      [&](Sender& end) {
-        Buffer memory(end, kRequestSize);
-        memory.fill(0, kRequestSize, 1);
-        const auto posted = end.peer.receive<size_t>(1);
-        for (size_t i = 0; i < posted * parts_in_group; ++i) {
-          end.send(memory.all()).finish();
-        }
-      },
-      [&](Receiver& end) {
-        Buffer memory(end, kMost * kRequestSize);
-        std::vector<Request> requests;
-        const auto place = [&](size_t group, size_t part) {
-          return (group * parts_in_group + part) % kMost * kRequestSize;
-        };
-        const auto next = [&] {
-          std::vector<Part> parts;
-          for (size_t i = 0; i < parts_in_group; ++i) {
-            parts.push_back(memory.part(place(requests.size(), i), kRequestSize));
-          }
-          return parts;
-        };
-        const size_t sure =
-            std::min(size_t{NCCL_NET_MAX_REQUESTS}, kBuffersInFlight / parts_in_group);
-        for (size_t i = 0; i < sure; ++i) requests.push_back(end.receive(next()));
-        // Until there is no more room, and a few more attempts.
-        for (int refused = 0; refused < 10;) {
-          BL_MUST(requests.size() < kMost / parts_in_group);
-          const Request request = end.try_receive(next());
-          if (request) requests.push_back(request);
-          refused = request ? 0 : refused + 1;
-        }
-        const size_t first = requests.size();
-        end.peer.send(0, first + 1);
-        finish_all(std::span(requests).first(1));
-        requests.push_back(end.receive(next()));  // one is done, so there is room for another
-        finish_all(requests);
-        for (size_t group = 0; group <= first; ++group) {
-          for (size_t i = 0; i < parts_in_group; ++i)
-            memory.expect(place(group, i), kRequestSize, 1);
-        }
-        memory.must_hold();
-      });
-}
-
 TEST_CASE("request: sends are taken as long as receives wait for them", "[contract][request]") {
-  const Way way = GENERATE(from_range(ways()));
-  CAPTURE(way);
   constexpr size_t kRequests = NCCL_NET_MAX_REQUESTS;
   run_flow(
-      way,
       [](Sender& end) {
         Buffer memory(end, kRequests * kRequestSize);
         end.peer.meet();
@@ -106,7 +49,8 @@ TEST_CASE("request: sends are taken as long as receives wait for them", "[contra
           memory.fill(i * kRequestSize, kRequestSize, static_cast<uint32_t>(i));
           requests.push_back(end.send(memory.part(i * kRequestSize, kRequestSize)));
         }
-        // NCCL tests the oldest request first, but is free to use another order.
+        // NCCL tests the oldest request first, but is free to use another order: testing any of
+        // them makes the whole comm progress.
         std::reverse(requests.begin(), requests.end());
         for (Request& request : requests) request.finish();
       },
@@ -127,70 +71,27 @@ TEST_CASE("request: sends are taken as long as receives wait for them", "[contra
 }
 
 TEST_CASE("request: test accepts NULL for the sizes", "[contract][request]") {
-  const Way way = GENERATE(from_range(ways()));
-  CAPTURE(way);
-  const auto finish_without_sizes = [](Net& net, const Request& request) {
-    int done = 0;
-    wait_until(
-        [&] {
-          BL_MUST_SUCCEED(net.test(request.raw(), &done, nullptr));
-          return done == 1;
-        },
-        "a request");
-  };
-  run_flow(
-      way,
-      [&](Sender& end) {
-        Buffer memory(end, kRequestSize);
-        memory.fill(0, kRequestSize, 1);
-        for (int i = 0; i < 3; ++i) {
-          finish_without_sizes(end.net(), end.send(memory.all(i)));
-        }
-      },
-      [&](Receiver& end) {
-        Buffer memory(end, 3 * kRequestSize);
-        std::vector<Part> parts;
-        for (size_t i = 0; i < 3; ++i) {
-          parts.push_back(memory.part(i * kRequestSize, kRequestSize, static_cast<int>(i)));
-          memory.expect(i * kRequestSize, kRequestSize, 1);
-        }
-        finish_without_sizes(end.net(), end.receive(parts));
-        memory.must_hold();
-      });
-}
-
-TEST_CASE("request: testing any request makes the whole comm progress", "[contract][request]") {
-  const Way way = GENERATE(from_range(ways()));
-  CAPTURE(way);
-  constexpr size_t kRequests = 8;
-  constexpr size_t kBig = 1U << 20;
-  run_flow(
-      way,
-      [](Sender& end) {
-        Buffer memory(end, kBig);
-        memory.fill(0, kBig, 1);
-        std::vector<Request> requests;
-        for (size_t i = 0; i < kRequests; ++i) {
-          requests.push_back(end.send(memory.all()));
-        }
-        for (Request& request : requests) request.finish();
-      },
-      [](Receiver& end) {
-        Buffer memory(end, kRequests * kBig);
-        std::vector<Request> requests;
-        for (size_t i = 0; i < kRequests; ++i) {
-          requests.push_back(end.receive(memory.part(i * kBig, kBig)));
-          memory.expect(i * kBig, kBig, 1);
-        }
-        // The last can only complete if testing it also advances the earlier ones.
-        requests.back().finish();
-        for (Request& request : requests) request.finish();
-        memory.must_hold();
-      });
+  run_alone([] {
+    const auto [session, net, link] = LinkedSession();
+    const Buffer from(net, link.send, kRequestSize);
+    const Buffer to(net, link.recv, 2 * kRequestSize);
+    const std::array parts = {to.part(0, kRequestSize, 0), to.part(kRequestSize, kRequestSize, 1)};
+    std::vector<Request> requests = {irecv(net, link.recv, parts)};
+    for (const int tag : {0, 1}) requests.push_back(isend(net, link.send, from.all(tag)));
+    for (const Request& request : requests) {
+      int done = 0;
+      wait_until(
+          [&, &net = net] {
+            BL_MUST_SUCCEED(net.test(request.raw(), &done, nullptr));
+            return done == 1;
+          },
+          "a request");
+    }
+  });
 }
 
 TEST_CASE("request: invalid arguments are refused, and no request is lost", "[contract][request]") {
-  const Abi abi = GENERATE(from_range(main_abis()));
+  const Abi abi = GENERATE(from_range(every_abi()));
   CAPTURE(abi);
   run_alone([&] {
     const Session session(abi);
@@ -233,7 +134,7 @@ TEST_CASE("request: invalid arguments are refused, and no request is lost", "[co
 }
 
 TEST_CASE("request: a NULL output argument is an error, not a crash", "[contract][request]") {
-  const Abi abi = GENERATE(from_range(main_abis()));
+  const Abi abi = GENERATE(from_range(every_abi()));
   CAPTURE(abi);
   run_alone([&] {
     const Session session(abi);

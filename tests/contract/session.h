@@ -28,8 +28,8 @@ inline constexpr bool kSlowed = false;
 #endif
 
 // The limit for a call that must not wait for the other end. It only has to tell a computation from
-// a wait, on a busy machine: such a wait would last for ever.
-inline constexpr std::chrono::seconds kAtOnce{kSlowed ? 10 : 2};
+// a wait, which would last for ever.
+inline constexpr std::chrono::seconds kAtOnce{30};
 
 template <class Act>
 auto at_once(Act&& act) {
@@ -53,7 +53,7 @@ void wait_until(Ready&& ready, const char* what, std::chrono::nanoseconds patien
 // several threads, but start and end one at a time, as under NCCL's lock.
 class Session {
  public:
-  explicit Session(Abi abi, int traffic_class = NCCL_NET_TRAFFIC_CLASS_UNDEF);
+  explicit Session(Abi abi = kNewest, int traffic_class = NCCL_NET_TRAFFIC_CLASS_UNDEF);
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
   ~Session();

@@ -50,7 +50,7 @@ std::vector<int> make_devices(const Session& session, int physical,
   return made;
 }
 
-void send_messages(Sender& end) {
+void send_all_sizes(Sender& end) {
   std::deque<Buffer> buffers;
   std::deque<Request> requests;
   for (size_t i = 0; i < kSizes.size(); ++i) {
@@ -64,7 +64,7 @@ void send_messages(Sender& end) {
   for (Request& request : requests) request.finish();
 }
 
-void receive_messages(Receiver& end) {
+void receive_all_sizes(Receiver& end) {
   std::deque<Buffer> buffers;
   std::deque<Request> requests;
   const auto end_oldest = [&] {
@@ -126,24 +126,22 @@ int merged_device(const Session& session, int count) {
 }
 
 void must_carry_messages(const Way& way, const ChooseDevice& sender, const ChooseDevice& receiver,
-                         const Beside& beside) {
+                         const PeerBody& before) {
   run_two(
       way.mode,
       [&](Peer& peer) {
-        beside.before(peer);
+        before(peer);
         const Session session(way.abi);
         Sender end{{peer, session, connect_to_peer(peer, session, sender(peer, session))}};
-        send_messages(end);
-        beside.after(peer);
+        send_all_sizes(end);
         peer.meet();
         end.comm.close();
       },
       [&](Peer& peer) {
-        beside.before(peer);
+        before(peer);
         const Session session(way.abi);
         Receiver end{{peer, session, accept_from_peer(peer, session, receiver(peer, session))}};
-        receive_messages(end);
-        beside.after(peer);
+        receive_all_sizes(end);
         peer.meet();
         end.comm.close();
       });

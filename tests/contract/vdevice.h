@@ -29,16 +29,11 @@ std::vector<int> merge_as_nccl_2_24(const Session& session, std::vector<Group> g
 // Merges one group of `count` devices, from the first on; with one, it is the first device.
 int merged_device(const Session& session, int count);
 
-// What an end does beside carrying messages.
-struct Beside {
-  PeerBody before = [](Peer&) {};  // its session begins
-  PeerBody after = [](Peer&) {};   // all messages have arrived
-};
-
 // Sends messages of many sizes through one connection, and compares every byte. Each end chooses
-// its device right before it connects.
+// its device right before it connects, and calls `before` before its session begins.
 using ChooseDevice = std::function<int(Peer& peer, const Session& session)>;
-void must_carry_messages(const Way& way, const ChooseDevice& sender, const ChooseDevice& receiver,
-                         const Beside& beside = {});
+void must_carry_messages(
+    const Way& way, const ChooseDevice& sender, const ChooseDevice& receiver,
+    const PeerBody& before = [](Peer&) {});
 
 }  // namespace beeline::test

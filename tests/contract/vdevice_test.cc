@@ -31,18 +31,6 @@ void must_refuse(const Session& session, int count, const std::vector<int>& memb
   BL_MUST(session.devices() == before);
 }
 
-// The number of NICs at each end.
-struct Rails {
-  int sender;
-  int receiver;
-};
-
-std::vector<Rails> all_rails(Abi abi) {
-  std::vector<Rails> all = {{1, 1}, {2, 2}, {3, 3}, {4, 4}, {1, 2}, {2, 3}, {4, 1}};
-  if (most_members(abi) == 8) all.insert(all.end(), {{8, 8}, {8, 3}, {1, 8}});
-  return all;
-}
-
 }  // namespace
 
 TEST_CASE("vdevice: merged devices follow the physical ones, with the properties that NCCL wants",
@@ -61,6 +49,9 @@ TEST_CASE("vdevice: merged devices follow the physical ones, with the properties
     BL_MUST(names.contains("beeline_softnic4+softnic5+softnic6+softnic7"));
     for (size_t i = 0; i < groups.size(); ++i) {
       const Properties merged = session.properties(made[i]);
+      Properties again{};
+      BL_MUST_SUCCEED(session.net().properties(made[i], 0x5A, &again));  // every field is written
+      BL_MUST(again == merged);
       const Properties first = session.properties(groups[i].front());
       BL_MUST(merged.speed == first.speed * static_cast<int>(groups[i].size()));
       BL_MUST(std::string(merged.pci_path) == first.pci_path);
@@ -70,35 +61,6 @@ TEST_CASE("vdevice: merged devices follow the physical ones, with the properties
       BL_MUST(merged.max_p2p_bytes == first.max_p2p_bytes);
       BL_MUST(merged.device_type == first.device_type);
     }
-  });
-}
-
-TEST_CASE("vdevice: getProperties writes every field of a merged device", "[contract][vdevice]") {
-  const Abi abi = GENERATE(from_range(abis_with_vdevices()));
-  CAPTURE(abi);
-  run_alone([&] {
-    const Session session(abi);
-    const int dev = merged_device(session, 3);
-    Properties one{};
-    Properties other{};
-    BL_MUST_SUCCEED(session.net().properties(dev, 0xA5, &one));
-    BL_MUST_SUCCEED(session.net().properties(dev, 0x5A, &other));
-    BL_MUST(one == other);
-  });
-}
-
-TEST_CASE("vdevice: the log names the members of a merged device once",
-          "[contract][vdevice][processes]") {
-  run_alone([] {
-    const Session session(Abi::kV12);
-    clear_log();
-    merged_device(session, 2);
-    merged_device(session, 2);
-    const auto lines = find_log_lines(NCCL_LOG_INFO, {"merged into device"});
-    BL_MUST(lines.size() == 1);
-    BL_MUST(
-        lines[0].ends_with("merged into device 8, beeline_softnic0+softnic1, 200G: "
-                           "softnic0 port 1, softnic1 port 1"));
   });
 }
 
@@ -119,10 +81,8 @@ TEST_CASE("vdevice: four NICs may be merged up to v11, and eight from v12 on",
 
 TEST_CASE("vdevice: what cannot be merged is refused, with the reason in the log",
           "[contract][vdevice]") {
-  const Abi abi = GENERATE(from_range(abis_with_vdevices()));
-  CAPTURE(abi);
   run_alone([&] {
-    const Session session(abi);
+    const Session session;
     merged_device(session, 2);
     must_refuse(session, 0, {});
     must_refuse(session, -1, {0, 1});
@@ -140,14 +100,18 @@ TEST_CASE("vdevice: what cannot be merged is refused, with the reason in the log
 
 TEST_CASE("vdevice: what is merged already is found again, and one NIC becomes a device",
           "[contract][vdevice][processes]") {
-  const Abi abi = GENERATE(from_range(abis_with_vdevices()));
-  CAPTURE(abi);
   run_alone([&] {
-    const Session session(abi);
+    const Session session;
+    clear_log();
     const int dev = merged_device(session, 2);
     int again = 0;
     BL_MUST_SUCCEED(session.net().make_vdevice(2, {0, 1}, &again));
     BL_MUST(again == dev);
+    const auto lines = find_log_lines(NCCL_LOG_INFO, {"merged into device"});
+    BL_MUST(lines.size() == 1);
+    BL_MUST(
+        lines[0].ends_with("merged into device 8, beeline_softnic0+softnic1, 200G: "
+                           "softnic0 port 1, softnic1 port 1"));
     BL_MUST_SUCCEED(session.net().make_vdevice(1, {5}, &again));
     BL_MUST(again == dev + 1);
     BL_MUST(session.devices() == kNics + 2);
@@ -175,24 +139,22 @@ TEST_CASE("vdevice: NCCL 2.24 to 2.26 get a device for each NIC, and these devic
 
 TEST_CASE("vdevice: after the last communicator, NCCL finds and merges the physical devices anew",
           "[contract][vdevice][processes]") {
-  const Abi abi = GENERATE(from_range(abis_with_vdevices()));
-  CAPTURE(abi);
   run_alone([&] {
     const std::vector<Group> groups = {{0, 1}, {2, 3}};
     Properties before{};
     std::string name;
     {
-      const Session first(abi);
+      const Session first;
       before = first.properties(merge_as_nccl(first, groups).back());
       name = before.name;
     }
     {
-      const Session second(abi);
+      const Session second;
       const std::vector<int> made = merge_as_nccl(second, groups);
       BL_MUST(second.properties(made.back()) == before);
     }
     // An NCCL that has kept the plugin uses the merged devices without another call.
-    const Session third(abi);
+    const Session third;
     BL_MUST(third.properties(kNics + 1) == before);
     BL_MUST(before.name == name);  // the texts are where they were
   });
@@ -215,12 +177,10 @@ TEST_CASE("vdevice: each communicator of NCCL 2.28.3 counts and merges the physi
 
 TEST_CASE("vdevice: a later communicator that has asked for properties counts merged devices, too",
           "[contract][vdevice][processes]") {
-  const Abi abi = GENERATE(from_range(abis_with_vdevices()));
-  CAPTURE(abi);
   run_alone([&] {
-    const Session first(abi);
+    const Session first;
     merge_as_nccl(first, {{0, 1}});
-    const Session second(abi);
+    const Session second;
     second.properties(0);
     BL_MUST(second.devices() == kNics + 1);
     link_to_self(second, kNics, kNics);
@@ -229,12 +189,10 @@ TEST_CASE("vdevice: a later communicator that has asked for properties counts me
 
 TEST_CASE("vdevice: init in another thread does not change what a thread counts",
           "[contract][vdevice]") {
-  const Abi abi = GENERATE(Abi::kV11, Abi::kV12);
-  CAPTURE(abi);
   run_two(
       PeerMode::kThreads,
       [&](Peer& peer) {
-        const Session session(abi);
+        const Session session;
         merged_device(session, 2);
         const int all = session.devices();
         BL_MUST(all > kNics);
@@ -245,7 +203,7 @@ TEST_CASE("vdevice: init in another thread does not change what a thread counts"
       },
       [&](Peer& peer) {
         peer.meet();
-        const Session session(abi);
+        const Session session;
         peer.meet();
         peer.meet();  // the other thread has counted
         BL_MUST(session.devices() == kNics);
@@ -254,12 +212,10 @@ TEST_CASE("vdevice: init in another thread does not change what a thread counts"
 
 TEST_CASE("vdevice: devices and their properties may be asked for while others are merged",
           "[contract][vdevice]") {
-  const Abi abi = GENERATE(from_range(abis_with_vdevices()));
-  CAPTURE(abi);
   run_two(
       PeerMode::kThreads,
       [&](Peer& peer) {
-        const Session session(abi);
+        const Session session;
         peer.meet();
         for (int one = 0; one < kNics; ++one) {
           for (int other = one + 1; other < kNics; ++other) {
@@ -270,7 +226,7 @@ TEST_CASE("vdevice: devices and their properties may be asked for while others a
         peer.meet();
       },
       [&](Peer& peer) {
-        const Session session(abi);
+        const Session session;
         peer.meet();
         for (int count = 0; count < kNics + kAllPairs;) {
           count = session.devices();
@@ -280,31 +236,13 @@ TEST_CASE("vdevice: devices and their properties may be asked for while others a
       });
 }
 
-// With both ends in one process, they would have the same port.
-TEST_CASE("vdevice: a connection is made without a port that is down, and the log names it",
-          "[contract][vdevice][softnic][processes]") {
-  const Abi abi = GENERATE(from_range(abis_with_vdevices()));
-  const auto end = GENERATE(as<size_t>(), 0, 1);
-  CAPTURE(abi, end);
-  const std::string port = std::string(end == 0 ? "h0" : "h1") + "/softnic2";
-  const auto down = [&](Peer& peer, const Session& session) {
-    const int dev = merged_device(session, 4);
-    if (peer.rank() == end) disturb(port, "down");
-    peer.meet();
-    return dev;
-  };
-  const auto named = [](Peer& peer) { BL_MUST(either_warns(peer, {"softnic2"})); };
-  const UndoneFaults undone(port);
-  must_carry_messages({abi, PeerMode::kProcesses}, down, down, {.after = named});
-}
-
 TEST_CASE("vdevice: data arrives, whatever the number of NICs at either end",
           "[contract][vdevice]") {
-  const Abi abi = GENERATE(from_range(abis_with_vdevices()));
-  const Rails rails = GENERATE_REF(from_range(all_rails(abi)));
-  CAPTURE(abi, rails.sender, rails.receiver);
+  const auto [sender, receiver] =
+      GENERATE(table<int, int>({{1, 1}, {2, 2}, {1, 2}, {4, 1}, {8, 8}, {8, 3}}));
+  CAPTURE(sender, receiver);
   const auto device = [](int count) {
     return [count](Peer&, const Session& session) { return merged_device(session, count); };
   };
-  must_carry_messages({abi, peer_modes().back()}, device(rails.sender), device(rails.receiver));
+  must_carry_messages(usual_way(), device(sender), device(receiver));
 }

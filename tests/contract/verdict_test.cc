@@ -5,8 +5,6 @@
 // BL_FAULTS is the number of faults to inject. Without it there are none, since they need a fabric
 // of their own. If it is smaller than the number of all faults, each day tests another part of
 // them.
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -62,13 +60,6 @@ struct Tally {
   std::atomic<size_t> wrong = 0;  // accuse another
   std::array<char, 2048> example = {};
 };
-
-Tally& make_tally() {
-  void* const memory =
-      mmap(nullptr, sizeof(Tally), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  BL_MUST(memory != MAP_FAILED);
-  return *new (memory) Tally;
-}
 
 std::string device_name(size_t host) { return "nic" + std::to_string(host); }
 
@@ -143,14 +134,14 @@ void meet_fault(const Sender& end, const Fault& fault, size_t faulty) {
   Buffer memory(end, fault.size);
   for (int i = 0; i < 5; ++i) end.send(memory.all()).finish();
   if (faulty != end.peer.rank()) inject(end.peer, fault, faulty);
-  BL_MUST(send_until_error(end, memory.all(), kPatience) != ncclSuccess);
+  BL_MUST(send_until_error(end, memory.all()) != ncclSuccess);
 }
 void meet_fault(const Receiver& end, const Fault& fault, size_t faulty) {
   have_been_down(end.peer, fault, faulty);
   Buffer memory(end, fault.size);
   for (int i = 0; i < 5; ++i) end.receive(memory.all()).finish();
   if (faulty != end.peer.rank()) inject(end.peer, fault, faulty);
-  BL_MUST(receive_until_error(end, memory.all(), kPatience) != ncclSuccess);
+  BL_MUST(receive_until_error(end, memory.all()) != ncclSuccess);
 }
 
 void live_through(Peer& peer, const Fault& fault, Tally& tally) {
@@ -199,11 +190,11 @@ TEST_CASE("verdict: no line blames a host that has no fault", "[verdict]") {
   const size_t count = std::strtoul(wanted, nullptr, 10);
   const size_t first = days() * count % kAllFaults;
   // With these values, the device reports an error within a tenth of a second, or not at all.
-  setenv("BEELINE_RECOVERY", "0", 1);
-  setenv("BEELINE_TIMEOUT", "10", 1);
-  setenv("BEELINE_RETRY_CNT", "3", 1);
-  setenv("BEELINE_STALL_TIMEOUT", "4s", 1);
-  Tally& tally = make_tally();
+  const Variable recovery("BEELINE_RECOVERY", "0");
+  const Variable timeout("BEELINE_TIMEOUT", "10");
+  const Variable retries("BEELINE_RETRY_CNT", "3");
+  const Variable stall("BEELINE_STALL_TIMEOUT", "4s");
+  auto& tally = make_shared_object<Tally>();
   for (size_t done = 0; done < count; done += kPairs) run_faults(first + done, tally);
   std::printf(
       "%zu faults from number %zu on: %zu sentences; lines that accuse the host: %zu, another: "

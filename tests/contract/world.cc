@@ -180,14 +180,6 @@ bool is_exported_elsewhere(Abi abi) {
   }
 }
 
-std::vector<Way> ways_of(const std::vector<Abi>& abis) {
-  std::vector<Way> all;
-  for (const PeerMode mode : peer_modes()) {
-    for (const Abi abi : abis) all.push_back({abi, mode});
-  }
-  return all;
-}
-
 // Longer than the waits of a body, so that a body's own timeout comes first and says what it waited
 // for.
 constexpr auto kOuterPatience = 4 * kPatience;
@@ -213,6 +205,24 @@ void disturb(const std::string& target, const std::string& command) {
   const auto order = softnic::read_targeted_command(fabric, target, command);
   if (!order) throw MustError(order.error().text);
   softnic::apply(fabric, *order);
+}
+
+Variable::Variable(const char* name, const char* value)
+    : name_(name), was_set_(std::getenv(name) != nullptr) {
+  if (was_set_) before_ = std::getenv(name);
+  if (value == nullptr) {
+    unsetenv(name);
+  } else {
+    setenv(name, value, 1);
+  }
+}
+
+Variable::~Variable() {
+  if (was_set_) {
+    setenv(name_, before_.c_str(), 1);
+  } else {
+    unsetenv(name_);
+  }
 }
 
 UndoneFaults::~UndoneFaults() {
@@ -268,20 +278,21 @@ std::vector<Abi> every_abi() {
   return found;
 }
 
-std::vector<Abi> main_abis() {
-  return is_slow() || std::getenv("BL_TEST_FABRIC") != nullptr ? some_abis() : every_abi();
-}
-
 std::vector<Abi> some_abis() { return {Abi::kV8, Abi::kV12}; }
 
-std::vector<Way> ways() { return ways_of(main_abis()); }
-std::vector<Way> some_ways() { return ways_of(some_abis()); }
+std::vector<Abi> main_abis() { return some_abis(); }
 
-std::vector<Way> process_ways() {
+std::vector<Way> some_ways() {
   std::vector<Way> all;
-  for (const Way& way : ways()) {
-    if (way.mode == PeerMode::kProcesses) all.push_back(way);
+  for (const PeerMode mode : peer_modes()) {
+    for (const Abi abi : some_abis()) all.push_back({abi, mode});
   }
+  return all;
+}
+
+std::vector<Way> ways() {
+  std::vector<Way> all;
+  for (const PeerMode mode : peer_modes()) all.push_back({kNewest, mode});
   return all;
 }
 

@@ -7,10 +7,12 @@
 // starts with a freshly loaded plugin.
 #pragma once
 
+#include <sys/mman.h>
 #include <sys/types.h>
 
 #include <functional>
 #include <iosfwd>
+#include <new>
 #include <optional>
 #include <string>
 #include <vector>
@@ -39,6 +41,27 @@ inline constexpr const char* kBareHost = "bare";
 // process, since the plugin's rate limit may have suppressed it there.
 bool has_warned(const std::vector<std::string>& parts);
 
+// Sets an environment variable (null: unsets it) as long as the object lives. Processes that are
+// started meanwhile inherit it.
+class Variable {
+ public:
+  Variable(const char* name, const char* value);
+  Variable(const Variable&) = delete;
+  Variable& operator=(const Variable&) = delete;
+  ~Variable();
+
+ private:
+  const char* name_;
+  bool was_set_;
+  std::string before_;
+};
+
+// As long as it lives, no limit of the plugin ends a connection: who notices a fault has seen it.
+struct NoTimeouts {
+  Variable of_peer{"BEELINE_PEER_TIMEOUT", "3600s"};
+  Variable of_path{"BEELINE_STALL_TIMEOUT", "3600s"};
+};
+
 // Puts this process on a softnic host. Call it before the plugin is loaded.
 void enter_host(const std::string& host);
 // Does what `softnic ctl` does: disturb("h0/softnic0", "remove"). The tests of this program share
@@ -59,6 +82,14 @@ class UndoneFaults {
 // Turns the hazard on or off for GPU memory that is registered from now on: while it is on, data
 // that NICs have written there is hidden until it is flushed.
 void hide_gpu_writes(bool hide);
+// An object in memory that all processes of a test share.
+template <class T>
+T& make_shared_object() {
+  void* const memory =
+      mmap(nullptr, sizeof(T), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  BL_MUST(memory != MAP_FAILED);
+  return *new (memory) T;
+}
 // How many memory regions this process has registered with softnic; 0 with real devices.
 size_t registered_regions();
 // "NAME=value" strings for a program that is to run on a host.
@@ -72,15 +103,19 @@ struct Way {
 std::ostream& operator<<(std::ostream& out, const Way& way);
 std::ostream& operator<<(std::ostream& out, Abi abi);
 
-// All versions that the plugin exports; exports_test.sh checks that none is missing.
+// All versions that the plugin exports; exports_test.sh checks that none is missing. For what the
+// tables themselves do: the types of arguments, and which functions there are.
 std::vector<Abi> every_abi();
-// The versions that most tests run through: normally all. Where everything takes long, and on other
-// kinds of network (on which the tables do not depend), it is some_abis().
+// One version without contexts, requests for flushes and traffic classes, and the newest.
+std::vector<Abi> some_abis();
+// The newest version, with threads and with processes, for what may depend on these.
+std::vector<Way> ways();
+// The same as some_abis(), for tests of GPU memory; with threads and with processes.
 std::vector<Abi> main_abis();
-std::vector<Abi> some_abis();     // one version without contexts and the newest, for slow tests
-std::vector<Way> ways();          // main_abis(), with threads and with processes
-std::vector<Way> some_ways();     // some_abis(), with threads and with processes
-std::vector<Way> process_ways();  // processes only; empty where they do not work
+std::vector<Way> some_ways();
+// The way of all other tests.
+inline PeerMode usual_mode() { return kProcessesWork ? PeerMode::kProcesses : PeerMode::kThreads; }
+inline Way usual_way() { return {kNewest, usual_mode()}; }
 
 // Runs the body in a process of its own on h0. If the body throws, this throws, and adds the
 // plugin's log to the reason. (With real devices there are no hosts, here and below.)
