@@ -19,10 +19,6 @@ constexpr size_t kPage = 4096;
 constexpr size_t kMost = (1U << 20) + 1;
 constexpr std::array<size_t, 5> kSizes = {0, 1, 7, kPage, kMost};
 
-std::vector<int> sizes_of(const Request& request) {
-  return {request.sizes().begin(), request.sizes().end()};
-}
-
 }  // namespace
 
 TEST_CASE("gpu data: from any kind of memory into any other, of any size",
@@ -60,56 +56,13 @@ TEST_CASE("gpu data: from any kind of memory into any other, of any size",
       });
 }
 
-TEST_CASE("gpu data: a group of receives has buffers of several kinds",
-          "[contract][gpu][gpu_data][softnic]") {
-  const Way way = GENERATE(from_range(ways()));
-  CAPTURE(way);
-  constexpr size_t kParts = 8;
-  constexpr size_t kRoom = 3 * kPage;
-  constexpr uint32_t kRounds = 10;
-  const auto size_of = [](uint32_t round, size_t i) {
-    return (size_t{997} * round + i * 4001) % (kRoom + 1);
-  };
-  run_gpu_flow(
-      way,
-      [&](Sender& end) {
-        std::vector<AnyBuffer> buffers = one_of_each(end, kParts * kRoom);
-        for (uint32_t round = 0; round < kRounds; ++round) {
-          std::vector<Request> requests;
-          for (size_t i = 0; i < kParts; ++i) {
-            AnyBuffer& buffer = buffers[(i + round) % buffers.size()];
-            const size_t size = size_of(round, i);
-            buffer.fill(i * kRoom, size, round * 100 + static_cast<uint32_t>(i));
-            requests.push_back(end.send(buffer.part(i * kRoom, size, static_cast<int>(i))));
-          }
-          finish_all(requests);
-        }
-      },
-      [&](Receiver& end) {
-        std::vector<AnyBuffer> buffers = one_of_each(end, kParts * kRoom);
-        for (uint32_t round = 0; round < kRounds; ++round) {
-          std::vector<Part> parts;
-          for (size_t i = 0; i < kParts; ++i) {
-            AnyBuffer& buffer = buffers[i % buffers.size()];
-            parts.push_back(buffer.part(i * kRoom, kRoom, static_cast<int>(i)));
-            buffer.expect(i * kRoom, size_of(round, i), round * 100 + static_cast<uint32_t>(i));
-          }
-          Request request = end.receive(parts);
-          request.finish();
-          finish_flush(end.flush(parts, sizes_of(request)));
-          for (const AnyBuffer& buffer : buffers) buffer.must_hold();
-        }
-      });
-}
-
 TEST_CASE("gpu data: a registration begins anywhere in an allocation, a message anywhere in it",
           "[contract][gpu][gpu_data][softnic]") {
-  const Abi abi = GENERATE(from_range(main_abis()));
   const size_t skip = GENERATE(size_t{0}, 3 * kPage, 5 * kPage + 904);
-  CAPTURE(abi, skip);
+  CAPTURE(skip);
   run_with_gpu([&] {
     constexpr size_t kSize = 9 * kPage + 77;
-    const auto [session, net, link] = LinkedSession(abi);
+    const auto [session, net, link] = LinkedSession();
     std::mt19937 random(1);
     for (const Kind kind : {Kind::kDmabuf, Kind::kPeermem}) {
       AnyBuffer from(net, link.send, kind, kSize, skip);
@@ -131,11 +84,9 @@ TEST_CASE("gpu data: a registration begins anywhere in an allocation, a message 
 // NCCL closes it when regMrDmaBuf returns, and the number is soon used for another file.
 TEST_CASE("gpu data: a dma-buf's descriptor is the caller's to close",
           "[contract][gpu][gpu_data][softnic]") {
-  const Abi abi = GENERATE(from_range(main_abis()));
-  CAPTURE(abi);
   run_with_gpu([&] {
     constexpr size_t kSize = 4 * kPage;
-    const auto [session, net, link] = LinkedSession(abi);
+    const auto [session, net, link] = LinkedSession();
     AnyBuffer from(net, link.send, Kind::kDmabuf, kSize);
     GpuMemory to(kSize);
     const auto address = reinterpret_cast<DevicePtr>(to.at());
@@ -158,43 +109,11 @@ TEST_CASE("gpu data: a dma-buf's descriptor is the caller's to close",
   });
 }
 
-TEST_CASE(
-    "gpu data: one buffer may be registered by both ways, many times, and dropped in any order",
-    "[contract][gpu][gpu_data][softnic]") {
-  const Abi abi = GENERATE(from_range(main_abis()));
-  CAPTURE(abi);
-  run_with_gpu([&] {
-    constexpr size_t kSize = 2 * kPage + 100;
-    const auto [session, net, link] = LinkedSession(abi);
-    AnyBuffer from(net, link.send, Kind::kPeermem, kSize);
-    GpuMemory to(kSize);
-    std::vector<Mr> mrs;
-    mrs.reserve(20);
-    for (int i = 0; i < 20; ++i) {
-      mrs.push_back(
-          reg_gpu(net, link.recv, i % 2 == 0 ? Kind::kDmabuf : Kind::kPeermem, to.at(), kSize));
-    }
-    std::shuffle(mrs.begin(), mrs.end(), std::mt19937(1));
-    for (uint32_t round = 0; !mrs.empty(); ++round) {
-      from.fill(0, kSize, round);
-      to.expect(0, kSize, round);
-      carry_and_flush(net, link, from.part(0, kSize), {to.at(), kSize, 0, mrs.back().raw()});
-      to.must_hold();
-      mrs.back().drop();
-      mrs.pop_back();
-    }
-    from.mr().drop();
-    must_hold_no_gpu_memory();
-  });
-}
-
 TEST_CASE("gpu data: freed and allocated again, an address is other memory",
           "[contract][gpu][gpu_data][softnic]") {
-  const Abi abi = GENERATE(from_range(main_abis()));
-  CAPTURE(abi);
   run_with_gpu([&] {
     constexpr size_t kSize = 2 * kPage;
-    const auto [session, net, link] = LinkedSession(abi);
+    const auto [session, net, link] = LinkedSession();
     AnyBuffer from(net, link.send, Kind::kHost, kSize);
     std::vector<uint8_t*> addresses;
     for (uint32_t round = 0; round < 20; ++round) {
@@ -209,42 +128,15 @@ TEST_CASE("gpu data: freed and allocated again, an address is other memory",
 }
 
 TEST_CASE("gpu data: memory of two GPUs on one comm", "[contract][gpu][gpu_data][softnic]") {
-  const Abi abi = GENERATE(from_range(main_abis()));
-  const Kind kind = GENERATE(Kind::kDmabuf, Kind::kPeermem);
-  CAPTURE(abi, kind);
   run_with_gpu([&] {
     constexpr size_t kSize = 3 * kPage;
     start_gpu(1);
-    const auto [session, net, link] = LinkedSession(abi);
-    AnyBuffer on_second(net, link.send, kind, kSize);
+    const auto [session, net, link] = LinkedSession();
+    AnyBuffer on_second(net, link.send, Kind::kDmabuf, kSize);
     start_gpu(0);
-    AnyBuffer on_first(net, link.recv, kind, kSize);
+    AnyBuffer on_first(net, link.recv, Kind::kDmabuf, kSize);
     must_carry(net, link, on_second, on_first, kSize, 1);
     start_gpu(1);
     must_carry(net, link, on_second, on_first, kSize, 2);
-  });
-}
-
-// The GPU polls flags in the data, so NCCL does not flush.
-TEST_CASE("gpu data: a receive without a needed completion arrives in GPU memory",
-          "[contract][gpu][gpu_data][softnic]") {
-  const Abi abi = GENERATE(filter(has_optional_completion, from_range(main_abis())));
-  const Kind kind = GENERATE(Kind::kDmabuf, Kind::kPeermem);
-  CAPTURE(abi, kind);
-  const Variable early("BEELINE_EARLY_DONE", "1");
-  run_with_gpu([&] {
-    constexpr size_t kSize = 2 * kPage;
-    const auto [session, net, link] = LinkedSession(abi);
-    AnyBuffer from(net, link.send, kind, kSize);
-    AnyBuffer to(net, link.recv, kind, kSize);
-    for (uint32_t round = 1; round <= 20; ++round) {
-      from.fill(0, kSize, round);
-      to.expect(0, kSize, round);
-      Request receive = irecv_optional(net, link.recv, to.part(0, kSize));
-      Request send = isend(net, link.send, from.part(0, kSize));
-      finish_both(send, receive);
-      wait_until([&] { return to.holds(0, kSize); }, "the data");
-      to.must_hold();
-    }
   });
 }

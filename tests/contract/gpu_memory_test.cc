@@ -22,8 +22,7 @@ constexpr size_t kGpuMemorySize = 4 * kGpuMemoryPage;
 
 // A session with a connection to itself, and a source buffer on the host.
 struct GpuScratch : LinkedSession {
-  explicit GpuScratch(Abi abi)
-      : LinkedSession(abi), source(net, link.send, Kind::kHost, kGpuMemorySize) {}
+  GpuScratch() : source(net, link.send, Kind::kHost, kGpuMemorySize) {}
 
   AnyBuffer destination(Kind kind, size_t size = kGpuMemorySize) {
     return {net, link.recv, kind, size};
@@ -86,24 +85,13 @@ void must_have_failed(GpuScratch& scratch, const Registered& registered,
 
 }  // namespace
 
-TEST_CASE("gpu memory: deregistering NULL is no error", "[contract][gpu][gpu_memory][softnic]") {
-  const Abi abi = GENERATE(from_range(every_abi()));
-  CAPTURE(abi);
-  run_with_gpu([&] {
-    const GpuScratch scratch(abi);
-    BL_MUST_SUCCEED(scratch.net.dereg_mr(scratch.link.send.raw(), nullptr));
-    BL_MUST_SUCCEED(scratch.net.dereg_mr(scratch.link.recv.raw(), nullptr));
-  });
-}
-
 TEST_CASE("gpu memory: deregistering releases all of it", "[contract][gpu][gpu_memory][softnic]") {
-  const Abi abi = GENERATE(from_range(main_abis()));
   const bool flushes = GENERATE(false, true);
-  CAPTURE(abi, flushes);
+  CAPTURE(flushes);
   if (flushes && !kProcessesWork) return;
   const Variable gpu("SOFTGPU", flushes ? "ordering=none,compute=8.0" : "");
   run_with_gpu([&] {
-    GpuScratch scratch(abi);
+    GpuScratch scratch;
     std::optional<Levels> after_first;  // the first flush creates objects that stay
     for (uint32_t round = 0; round < 5; ++round) {
       for (const Kind kind : {Kind::kDmabuf, Kind::kPeermem}) {
@@ -119,55 +107,11 @@ TEST_CASE("gpu memory: deregistering releases all of it", "[contract][gpu][gpu_m
   });
 }
 
-TEST_CASE("gpu memory: peer memory replaces a dma-buf that is refused",
-          "[contract][gpu][gpu_memory][softnic]") {
-  const Abi abi = GENERATE(from_range(main_abis()));
-  CAPTURE(abi);
-  run_with_gpu([&] {
-    GpuScratch scratch(abi);
-    const NoDmabuf refused;
-    GpuMemory memory(kGpuMemorySize);
-    clear_log();
-    const Registered registered =
-        reg_with(scratch.net, scratch.link.recv, refused.fd.get(), memory);
-    BL_MUST_SUCCEED(registered.result);
-    Mr mr = Mr::take(scratch.net, scratch.link.recv, registered.mhandle);
-    scratch.source.fill(0, kGpuMemorySize, 1);
-    memory.expect(0, kGpuMemorySize, 1);
-    carry(scratch.net, scratch.link, scratch.source.part(0, kGpuMemorySize),
-          {memory.at(), kGpuMemorySize, 0, mr.raw()});
-    memory.must_hold();
-    BL_MUST(find_log_lines(NCCL_LOG_WARN).empty());
-    mr.drop();
-    must_hold_no_gpu_memory();
-  });
-}
-
-TEST_CASE("gpu memory: a dma-buf replaces a pointer that is refused",
-          "[contract][gpu][gpu_memory][softnic]") {
-  if (!kProcessesWork) return;
-  const Abi abi = GENERATE(from_range(main_abis()));
-  const size_t skip = GENERATE(size_t{0}, kGpuMemoryPage + 904);
-  CAPTURE(abi, skip);
-  const Variable gpu("SOFTGPU", "peermem=no");
-  run_with_gpu([&] {
-    GpuScratch scratch(abi);
-    clear_log();
-    AnyBuffer to(scratch.net, scratch.link.recv, Kind::kPeermem, kGpuMemorySize - 100, skip);
-    scratch.carry_to(to, kGpuMemorySize - 100, 1);
-    BL_MUST(find_log_lines(NCCL_LOG_WARN).empty());
-    to.mr().drop();
-    must_hold_no_gpu_memory();
-  });
-}
-
 TEST_CASE("gpu memory: where both ways are refused, from a dma-buf on, the error has both causes",
           "[contract][gpu][gpu_memory][softnic]") {
   if (!kProcessesWork) return;
-  const Abi abi = GENERATE(from_range(main_abis()));
-  CAPTURE(abi);
   run_with_gpu([&] {
-    GpuScratch scratch(abi);
+    GpuScratch scratch;
     const GpuMemory memory(kGpuMemorySize);
     const Levels before = levels();
     cuda().set("peermem=no");
@@ -181,41 +125,18 @@ TEST_CASE("gpu memory: where both ways are refused, from a dma-buf on, the error
   });
 }
 
-TEST_CASE("gpu memory: where both ways are refused, from a pointer on, the error has both causes",
-          "[contract][gpu][gpu_memory][softnic]") {
-  if (!kProcessesWork) return;
-  const Abi abi = GENERATE(from_range(main_abis()));
-  CAPTURE(abi);
-  run_with_gpu([&] {
-    GpuScratch scratch(abi);
-    const GpuMemory memory(kGpuMemorySize);
-    const Levels before = levels();
-    cuda().set("peermem=no,fail=cuMemGetHandleForAddressRange@1:2");
-    clear_log();
-    const Registered registered =
-        try_reg_pointer(scratch.net, scratch.link.recv, memory.at(), memory.size());
-    must_have_failed(scratch, registered,
-                     {"peer memory", "Bad address", "dma-buf", "CUDA_ERROR_OUT_OF_MEMORY"}, before);
-  });
-}
-
 TEST_CASE("gpu memory: where BAR1 is full there is an error, and room when something is dropped",
           "[contract][gpu][gpu_memory][softnic]") {
   if (!kProcessesWork) return;
-  const Abi abi = GENERATE(from_range(some_abis()));
-  const Kind kind = GENERATE(Kind::kDmabuf, Kind::kPeermem);
-  CAPTURE(abi, kind);
   constexpr size_t kBar = size_t{2} << 20;
   const Variable gpu("SOFTGPU", "bar1=2M");
   run_with_gpu([&] {
-    GpuScratch scratch(abi);
-    AnyBuffer small = scratch.destination(kind, kGpuMemorySize);
+    GpuScratch scratch;
+    AnyBuffer small = scratch.destination(Kind::kDmabuf, kGpuMemorySize);
     const uint64_t pinned = cuda().softgpu_pinned();
     const GpuMemory large(kBar);
     const auto try_large = [&] {
-      return kind == Kind::kDmabuf
-                 ? try_reg_dmabuf(scratch.net, scratch.link.recv, large.at(), kBar)
-                 : try_reg_pointer(scratch.net, scratch.link.recv, large.at(), kBar);
+      return try_reg_dmabuf(scratch.net, scratch.link.recv, large.at(), kBar);
     };
     clear_log();
     BL_MUST(try_large().result != ncclSuccess);
@@ -233,10 +154,8 @@ TEST_CASE("gpu memory: where BAR1 is full there is an error, and room when somet
 TEST_CASE("gpu memory: a range that is not GPU memory throughout is an error",
           "[contract][gpu][gpu_memory][softnic]") {
   if (!kProcessesWork) return;  // the plugin limits how often it logs the same warning
-  const Abi abi = GENERATE(from_range(main_abis()));
-  CAPTURE(abi);
   run_with_gpu([&] {
-    GpuScratch scratch(abi);
+    GpuScratch scratch;
     const auto must_refuse = [&](uint8_t* start, size_t size) {
       clear_log();
       BL_MUST(try_reg_pointer(scratch.net, scratch.link.recv, start, size).result != ncclSuccess);
@@ -257,11 +176,10 @@ TEST_CASE("gpu memory: a range that is not GPU memory throughout is an error",
 TEST_CASE("gpu memory: an error of the driver at any of its calls leaves nothing behind",
           "[contract][gpu][gpu_memory][softnic]") {
   if (!kProcessesWork) return;
-  const Abi abi = GENERATE(from_range(some_abis()));
   const std::string way = GENERATE("peermem=yes", "peermem=no");
-  CAPTURE(abi, way);
+  CAPTURE(way);
   run_with_gpu([&] {
-    GpuScratch scratch(abi);
+    GpuScratch scratch;
     const GpuMemory memory(kGpuMemorySize);
     const Levels before = levels();
     size_t failed = 0;
@@ -288,60 +206,8 @@ TEST_CASE("gpu memory: an error of the driver at any of its calls leaves nothing
   });
 }
 
-TEST_CASE("gpu memory: after deregMr nothing lands in it", "[contract][gpu][gpu_memory][softnic]") {
-  const Way way = GENERATE(from_range(some_ways()));
-  const Kind kind = GENERATE(Kind::kDmabuf, Kind::kPeermem);
-  CAPTURE(way, kind);
-  const uint32_t rounds = repetitions(15, 5);
-  constexpr size_t kBig = 2U << 20;
-  run_gpu_flow(
-      way,
-      [&](Sender& end) {
-        end.comm.close();
-        Memory memory(kBig);
-        memory.fill(0, kBig, 1);
-        for (uint32_t round = 0; round < rounds; ++round) {
-          const Comm comm = connect_to_peer(end.peer, end.session, 0);
-          const Mr mr(end.net(), comm, memory);
-          end.peer.meet();
-          // The receiver drops its buffer about now. The sends may succeed or fail, but must not
-          // stay pending.
-          const Part part{memory.at(), kBig, 0, mr.raw()};
-          std::vector<Request> requests;
-          for (int i = 0; i < 50 && requests.size() < 2; ++i) {
-            auto [result, request] = any_isend(end.net(), comm, part);
-            if (result != ncclSuccess) break;
-            if (request) requests.push_back(request);
-          }
-          for (Request& request : requests) (void)request.try_poll();
-          end.peer.meet();
-        }
-      },
-      [&](Receiver& end) {
-        end.comm.close();
-        for (uint32_t round = 0; round < rounds; ++round) {
-          const Comm comm = accept_from_peer(end.peer, end.session, last_device(end.session));
-          GpuMemory memory(kBig);
-          Mr mr = reg_gpu(end.net(), comm, kind, memory.at(), kBig);
-          const Part part{memory.at(), kBig, 0, mr.raw()};
-          irecv(end.net(), comm, part);
-          irecv(end.net(), comm, part);
-          end.peer.meet();
-          for (uint32_t i = 0; i < round * 10; ++i) sched_yield();
-          mr.drop();
-          must_hold_no_gpu_memory();
-          memory.fill(0, kBig, 1000 + round);
-          end.peer.meet();
-          memory.must_hold();
-        }
-      });
-}
-
 TEST_CASE("gpu memory: one thread registers and drops while another moves data",
           "[contract][gpu][gpu_memory][softnic]") {
-  const Way way = GENERATE(from_range(some_ways()));
-  CAPTURE(way);
-  constexpr uint32_t kMessages = 200;
   const Service registers = [](const End& end, const std::atomic<bool>& over) {
     start_gpu();
     const GpuMemory memory(1 << 20);
@@ -357,28 +223,11 @@ TEST_CASE("gpu memory: one thread registers and drops while another moves data",
     }
   };
   run_gpu_flow(
-      way,
+      usual_way(),
       [&](Sender& end) {
-        run_beside(registers, end, [&] {
-          std::vector<AnyBuffer> buffers = one_of_each(end, kGpuMemorySize);
-          for (uint32_t i = 0; i < kMessages; ++i) {
-            AnyBuffer& buffer = buffers[i % buffers.size()];
-            buffer.fill(0, kGpuMemorySize, i);
-            end.send(buffer.part(0, kGpuMemorySize)).finish();
-          }
-        });
+        run_beside(registers, end, [&] { send_messages(end, kGpuMemorySize, 200); });
       },
       [&](Receiver& end) {
-        run_beside(registers, end, [&] {
-          std::vector<AnyBuffer> buffers = one_of_each(end, kGpuMemorySize);
-          for (uint32_t i = 0; i < kMessages; ++i) {
-            AnyBuffer& buffer = buffers[(i / 2) % buffers.size()];
-            buffer.expect(0, kGpuMemorySize, i);
-            const Part part = buffer.part(0, kGpuMemorySize);
-            end.receive(part).finish();
-            finish_flush(end.flush(part, kGpuMemorySize));
-            buffer.must_hold();
-          }
-        });
+        run_beside(registers, end, [&] { receive_messages(end, kGpuMemorySize, 200); });
       });
 }

@@ -20,7 +20,6 @@ struct Machine {
   bool dmabuf;
   bool peermem;
   Driver driver;
-  const char* relaxed_ordering;
 
   // dma-bufs came with CUDA 11.7.
   bool has_dmabuf() const { return dmabuf && driver == Driver::kGood; }
@@ -37,19 +36,14 @@ struct Machine {
 };
 
 std::ostream& operator<<(std::ostream& out, const Machine& machine) {
-  return out << (machine.driver == Driver::kAbsent ? "no driver; " : "") << machine.settings()
-             << ", relaxed ordering " << machine.relaxed_ordering;
+  return out << (machine.driver == Driver::kAbsent ? "no driver; " : "") << machine.settings();
 }
 
 std::vector<Machine> every_machine() {
   std::vector<Machine> all;
   for (const Driver driver : {Driver::kGood, Driver::kOld, Driver::kAbsent}) {
     for (const bool dmabuf : {true, false}) {
-      for (const bool peermem : {true, false}) {
-        for (const char* const relaxed : {"0", "1"}) {
-          all.push_back({dmabuf, peermem, driver, relaxed});
-        }
-      }
+      for (const bool peermem : {true, false}) all.push_back({dmabuf, peermem, driver});
     }
   }
   return all;
@@ -152,13 +146,6 @@ void must_have(const Session& session, int ptr_support, int force_flush) {
 
 constexpr int kBoth = NCCL_PTR_HOST | NCCL_PTR_CUDA | NCCL_PTR_DMABUF;
 
-// The one line about GPUDirect in the log of a process that has not started a GPU.
-std::string only_info_about_gpudirect() {
-  const std::vector<std::string> lines = find_log_lines(NCCL_LOG_INFO, {"GPUDirect"});
-  BL_MUST(lines.size() == 1);
-  return lines.front();
-}
-
 bool is_active(int gpu) {
   unsigned flags = 0;
   int active = 0;
@@ -174,7 +161,6 @@ TEST_CASE("gpu support: properties and log report what works, on every kind of m
   const Machine machine = GENERATE(from_range(every_machine()));
   CAPTURE(machine);
   const Variable gpu("SOFTGPU", machine.settings().c_str());
-  const Variable relaxed("NCCL_IB_PCI_RELAXED_ORDERING", machine.relaxed_ordering);
   run_alone([&] {
     if (machine.driver != Driver::kAbsent) start_gpu();
     const Session old(Abi::kV8);
@@ -188,95 +174,43 @@ TEST_CASE("gpu support: properties and log report what works, on every kind of m
 TEST_CASE("gpu support: NCCL is told to flush where the driver does not order writes",
           "[contract][gpu][gpu_support][softnic]") {
   if (!kProcessesWork) return;
-  const Abi abi = GENERATE(Abi::kV8, Abi::kV9, Abi::kV12);
-  const auto [ordering, flushes] =
-      GENERATE(table<std::string, int>({{"none", 1}, {"owner", 0}, {"all", 0}}));
-  const std::string compute = GENERATE("8.0", "9.0");
-  CAPTURE(abi, ordering, compute);
-  const Variable gpu("SOFTGPU", ("ordering=" + ordering + ",compute=" + compute).c_str());
-  run_alone([abi = abi, flushes = flushes] {
-    start_gpu();
-    must_have(Session(abi), kBoth, flushes);
-  });
-}
-
-TEST_CASE("gpu support: without GPUDirect there is nothing to flush",
-          "[contract][gpu][gpu_support][softnic]") {
-  if (!kProcessesWork) return;
-  const char* const settings =
-      GENERATE("gdr=no,ordering=none", "dmabuf=no,peermem=no,ordering=none");
+  const auto [settings, support, flushes] =
+      GENERATE(table<const char*, int, int>({{"ordering=none,compute=8.0", kBoth, 1},
+                                             {"ordering=none,compute=9.0", kBoth, 1},
+                                             {"ordering=owner", kBoth, 0},
+                                             {"ordering=all", kBoth, 0},
+                                             {"ordering=none,gdr=no", NCCL_PTR_HOST, 0}}));
   CAPTURE(settings);
   const Variable gpu("SOFTGPU", settings);
-  run_alone([&] {
+  run_alone([support = support, flushes = flushes] {
     start_gpu();
-    must_have(Session(Abi::kV12), NCCL_PTR_HOST, 0);
-    for (const std::string& device : fabric_facts().devices) {
-      const Line line = line_of(device, fabric_facts().gpus.at(0));
-      BL_MUST(line.level == NCCL_LOG_WARN && has_word(line.text, "off"));
-    }
+    for (const Abi abi : {Abi::kV8, Abi::kV9, Abi::kV12}) must_have(Session(abi), support, flushes);
   });
 }
 
-// GPUDirect works, but NCCL will not use it, and the log has to say so.
+// GPUDirect works, but NCCL will not use it, and the log has to say so. A topology file may place
+// them near each other, whatever sysfs shows, and a coherent GPU has its own link to the processor.
 TEST_CASE("gpu support: a NIC too far from the GPU is off, and the log says how to change that",
           "[contract][gpu][gpu_support][softnic]") {
   if (!kProcessesWork) return;
+  struct Row {
+    const char* settings;
+    const char* topology;
+    std::vector<std::string> words;
+  };
+  const Row row = GENERATE(Row{"", nullptr, {"off", "NODE", "NCCL_NET_GDR_LEVEL"}},
+                           Row{"", "/from/the/provider.xml", {"on", "dma-buf"}},
+                           Row{"coherent=yes,compute=9.0", nullptr, {"on", "NODE", "dma-buf"}});
+  CAPTURE(row.settings, row.topology);
   const Variable level("NCCL_NET_GDR_LEVEL", nullptr);
+  const Variable file("NCCL_TOPO_FILE", row.topology);
+  const Variable gpu("SOFTGPU", row.settings);
   run_alone([&] {
     start_gpu();
-    const Session session(Abi::kV12);
+    const Session session;
     must_have(session, kBoth, 0);
     for (const std::string& device : fabric_facts().devices) {
-      const Line line = line_of(device, fabric_facts().gpus.at(0));
-      must_have_words(line, {"off", "NODE", "NCCL_NET_GDR_LEVEL"}, {});
-    }
-  });
-}
-
-// The file may place them near each other, whatever sysfs shows.
-TEST_CASE("gpu support: distances of this machine do not count where NCCL has a topology file",
-          "[contract][gpu][gpu_support][softnic]") {
-  if (!kProcessesWork) return;
-  const Variable level("NCCL_NET_GDR_LEVEL", nullptr);
-  const Variable file("NCCL_TOPO_FILE", "/from/the/provider.xml");
-  run_alone([&] {
-    start_gpu();
-    const Session session(Abi::kV12);
-    for (const std::string& device : fabric_facts().devices) {
-      must_be_on(line_of(device, fabric_facts().gpus.at(0)), {"dma-buf"}, {"NODE"});
-    }
-  });
-}
-
-TEST_CASE("gpu support: the log does not report as on what the user has turned off",
-          "[contract][gpu][gpu_support][softnic]") {
-  if (!kProcessesWork) return;
-  const bool uses_gpu = GENERATE(false, true);
-  CAPTURE(uses_gpu);
-  const Variable level("NCCL_NET_GDR_LEVEL", "LOC");
-  run_alone([&] {
-    cuda();  // loaded, and not started
-    if (uses_gpu) start_gpu();
-    const Session session(Abi::kV12);
-    const std::string line = only_info_about_gpudirect();
-    BL_MUST(has_word(line, "off") && !has_word(line, "on"));
-  });
-}
-
-TEST_CASE("gpu support: where peer memory stands in for dma-bufs, the log says why",
-          "[contract][gpu][gpu_support][softnic]") {
-  if (!kProcessesWork) return;
-  const auto [settings, why] = GENERATE(table<std::string, std::string>(
-      {{"dmabuf=no", "the driver cannot export"}, {"bar1=64K", "Cannot allocate memory"}}));
-  CAPTURE(settings);
-  const Variable gpu("SOFTGPU", settings.c_str());
-  run_alone([&, why = why] {
-    start_gpu();
-    const Session session(Abi::kV12);
-    for (const std::string& device : fabric_facts().devices) {
-      const Line line = line_of(device, fabric_facts().gpus.at(0));
-      must_be_on(line, {"peer memory", "dma-buf", "fails"}, {});
-      if (line.text.find(why) == std::string::npos) throw MustError("no reason in: " + line.text);
+      must_have_words(line_of(device, fabric_facts().gpus.at(0)), row.words, {});
     }
   });
 }
@@ -290,24 +224,9 @@ TEST_CASE("gpu support: it is tested with memory that begins and ends within pag
   const Variable gpu("SOFTGPU", settings);
   run_alone([&] {
     start_gpu();
-    must_have(Session(Abi::kV12), kBoth, 0);
+    must_have(Session(), kBoth, 0);
     for (const std::string& device : fabric_facts().devices) {
       must_be_on(line_of(device, fabric_facts().gpus.at(0)), {"dma-buf"}, {});
-    }
-  });
-}
-
-// Such a GPU has its own link to the processor, and NICs hang off other host bridges.
-TEST_CASE("gpu support: a coherent GPU uses NICs of its processor, and NCCL knows when to flush",
-          "[contract][gpu][gpu_support][softnic]") {
-  if (!kProcessesWork) return;
-  const Variable level("NCCL_NET_GDR_LEVEL", nullptr);
-  const Variable gpu("SOFTGPU", "coherent=yes,compute=9.0");
-  run_alone([&] {
-    start_gpu();
-    must_have(Session(Abi::kV12), kBoth, 0);
-    for (const std::string& device : fabric_facts().devices) {
-      must_be_on(line_of(device, fabric_facts().gpus.at(0)), {"NODE", "dma-buf"}, {});
     }
   });
 }
@@ -315,13 +234,12 @@ TEST_CASE("gpu support: a coherent GPU uses NICs of its processor, and NCCL know
 TEST_CASE("gpu support: dma-bufs may be turned off", "[contract][gpu][gpu_support][softnic]") {
   if (!kProcessesWork) return;
   const bool peermem = GENERATE(true, false);
-  const Abi abi = GENERATE(from_range(some_abis()));
-  CAPTURE(peermem, abi);
+  CAPTURE(peermem);
   const Variable gpu("SOFTGPU", peermem ? "peermem=yes" : "peermem=no");
   const Variable wish("NCCL_DMABUF_ENABLE", "0");
   run_alone([&] {
     start_gpu();
-    const Session session(abi);
+    const Session session;
     must_have(session, NCCL_PTR_HOST | (peermem ? NCCL_PTR_CUDA : 0), 0);
     if (peermem) {
       const Link link = link_to_self(session, 0, last_device(session));
@@ -340,7 +258,7 @@ TEST_CASE("gpu support: all GPUs in use are looked at, and no others",
   CAPTURE(used);
   run_alone([&] {
     for (int gpu = 0; gpu < used; ++gpu) start_gpu(gpu);
-    const Session session(Abi::kV12);
+    const Session session;
     for (const std::string& device : fabric_facts().devices) {
       for (int gpu = 0; gpu < used; ++gpu) {
         must_be_on(line_of(device, fabric_facts().gpus.at(static_cast<size_t>(gpu))), {"dma-buf"},
@@ -365,7 +283,7 @@ TEST_CASE("gpu support: a GPU that cannot be tested is left out",
   run_alone([&] {
     start_gpu(0);
     if (full != "only") start_gpu(1);
-    must_have(Session(Abi::kV12), kBoth, 0);
+    must_have(Session(), kBoth, 0);
     const std::string name = fabric_facts().gpus.at(full == "second" ? 1 : 0);
     const std::vector<std::string> warnings = find_log_lines(NCCL_LOG_WARN);
     BL_MUST(warnings.size() == 1);
@@ -384,12 +302,11 @@ TEST_CASE("gpu support: a GPU that is not in use is queried and gets no context"
           "[contract][gpu][gpu_support][softnic]") {
   if (!kProcessesWork) return;
   const bool dmabuf = GENERATE(true, false);
-  const Abi abi = GENERATE(from_range(some_abis()));
-  CAPTURE(dmabuf, abi);
+  CAPTURE(dmabuf);
   const Variable gpu("SOFTGPU", dmabuf ? "peermem=no" : "dmabuf=no,peermem=no");
   run_alone([&] {
     cuda();  // loaded, and not started
-    const Session session(abi);
+    const Session session;
     for (int dev = 0; dev < session.devices(); ++dev) {
       const int support = session.properties(dev).ptr_support;
       BL_MUST(((support & NCCL_PTR_DMABUF) != 0) == dmabuf);
@@ -400,37 +317,20 @@ TEST_CASE("gpu support: a GPU that is not in use is queried and gets no context"
   });
 }
 
-TEST_CASE("gpu support: the log does not report dma-bufs as on when they are turned off",
-          "[contract][gpu][gpu_support][softnic]") {
-  if (!kProcessesWork) return;
-  const Variable gpu("SOFTGPU", "peermem=no");
-  const Variable wish("NCCL_DMABUF_ENABLE", "0");
-  run_alone([&] {
-    cuda();  // loaded, and not started
-    const Session session(Abi::kV12);
-    const std::string line = only_info_about_gpudirect();
-    BL_MUST(!has_word(line, "on"));
-    BL_MUST(line.find("NCCL_DMABUF_ENABLE") != std::string::npos);
-    must_have(session, NCCL_PTR_HOST, 0);
-  });
-}
-
 TEST_CASE("gpu support: the test of GPUDirect leaves nothing behind",
           "[contract][gpu][gpu_support][softnic]") {
   if (!kProcessesWork) return;
-  const char* const settings = GENERATE("", "dmabuf=no", "peermem=no", "dmabuf=no,peermem=no",
-                                        "bar1=64K", "ordering=none,compute=9.0");
-  const bool hides = GENERATE(false, true);
-  CAPTURE(settings, hides);
+  const char* const settings =
+      GENERATE("", "dmabuf=no", "peermem=no", "bar1=64K", "ordering=none,compute=9.0");
+  CAPTURE(settings);
   const Variable gpu("SOFTGPU", settings);
-  std::optional<Hiding> hiding;
-  if (hides) hiding.emplace();
+  const Hiding hiding;
   run_alone([&] {
     auto* const context = cuda().start(0);
     size_t before = 0;
     size_t after = 0;
     CU_MUST(cuda(), kSuccess, cuda().cuMemGetInfo_v2(&before, nullptr));
-    const Session session(Abi::kV12);
+    const Session session;
     (void)session.properties(0);
     CU_MUST(cuda(), kSuccess, cuda().cuMemGetInfo_v2(&after, nullptr));
     BL_MUST(after == before);
@@ -449,7 +349,7 @@ TEST_CASE("gpu support: the proof may be turned off", "[contract][gpu][gpu_suppo
   const Variable wish("BEELINE_GDR_PROOF", proof);
   run_alone([&] {
     start_gpu();
-    const Session session(Abi::kV12);
+    const Session session;
     must_have(session, kBoth, 0);
     const uint64_t copies =
         cuda().softgpu_calls("cuMemcpyHtoDAsync") + cuda().softgpu_calls("cuMemcpyHtoD") +
@@ -466,8 +366,6 @@ TEST_CASE("gpu support: the proof may be turned off", "[contract][gpu][gpu_suppo
 TEST_CASE("gpu support: a NIC that fails the proof is not offered",
           "[contract][gpu][gpu_support][softnic]") {
   if (!kProcessesWork) return;
-  const Abi abi = GENERATE(from_range(some_abis()));
-  CAPTURE(abi);
   const std::string device = fabric_facts().devices.front();
   const UndoneFaults undone("h0/" + device);
   const Variable gpu("SOFTGPU", "peermem=no");  // so that there is no fallback
@@ -478,7 +376,7 @@ TEST_CASE("gpu support: a NIC that fails the proof is not offered",
   disturb("h0/" + device, which);
   run_alone([&] {
     start_gpu();
-    const Session session(abi);
+    const Session session;
     const Line line = line_of(device, fabric_facts().gpus.at(0));
     BL_MUST(line.level == NCCL_LOG_WARN && has_word(line.text, "off"));
     for (int dev = 0; dev < session.devices(); ++dev) {
@@ -505,7 +403,7 @@ TEST_CASE("gpu support: a NIC that does not reach itself is offered where nothin
   disturb("h0/" + device, fault);
   run_alone([&, word = word] {
     start_gpu();
-    const Session session(Abi::kV12);
+    const Session session;
     const Line line = line_of(device, fabric_facts().gpus.at(0));
     BL_MUST(line.text.find(word) != std::string::npos);
     must_have_words(line, {needs_reads ? "off" : "on"}, {"ACS", needs_reads ? "on" : "off"});

@@ -280,16 +280,6 @@ std::vector<Abi> every_abi() {
 
 std::vector<Abi> some_abis() { return {Abi::kV8, Abi::kV12}; }
 
-std::vector<Abi> main_abis() { return some_abis(); }
-
-std::vector<Way> some_ways() {
-  std::vector<Way> all;
-  for (const PeerMode mode : peer_modes()) {
-    for (const Abi abi : some_abis()) all.push_back({abi, mode});
-  }
-  return all;
-}
-
 std::vector<Way> ways() {
   std::vector<Way> all;
   for (const PeerMode mode : peer_modes()) all.push_back({kNewest, mode});

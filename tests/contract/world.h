@@ -110,9 +110,6 @@ std::vector<Abi> every_abi();
 std::vector<Abi> some_abis();
 // The newest version, with threads and with processes, for what may depend on these.
 std::vector<Way> ways();
-// The same as some_abis(), for tests of GPU memory; with threads and with processes.
-std::vector<Abi> main_abis();
-std::vector<Way> some_ways();
 // The way of all other tests.
 inline PeerMode usual_mode() { return kProcessesWork ? PeerMode::kProcesses : PeerMode::kThreads; }
 inline Way usual_way() { return {kNewest, usual_mode()}; }
