@@ -40,21 +40,6 @@ TEST_CASE("cm: all connections of a device use one listener, which ends with its
   prove_write(*third.receiver, *third.sender);
 }
 
-TEST_CASE("cm: it is used if one end asks for it", "[component][connect]") {
-  const bool listener_wishes = GENERATE(true, false);
-  CmRig rig(listener_wishes, !listener_wishes);
-  const CommPair ends = rig.join();
-  CHECK(ends.sender->paths[0].queues.cm);
-  prove_write(*ends.receiver, *ends.sender);
-}
-
-TEST_CASE("cm: librdmacm is not used if neither end asks for it", "[component][connect]") {
-  CmRig rig(false, false);
-  const CommPair ends = rig.join();
-  CHECK_FALSE(ends.sender->paths[0].queues.cm);
-  CHECK(rig.fake.ids() == 0);
-}
-
 TEST_CASE("cm: it is not used if the accepting side does not have it", "[component][connect]") {
   CmRig rig(false, true);
   verbs::CmLibrary none("/nonesuch/librdmacm.so");

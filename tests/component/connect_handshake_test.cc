@@ -27,17 +27,6 @@ TEST_CASE_METHOD(TwoPlanes, "connect: both ends get queue pairs that work",
   prove_write(*comm.receiver, *comm.sender);
 }
 
-TEST_CASE("connect: a process can connect to itself", "[component][connect]") {
-  const TestFabric fabric;
-  const auto table = scan(fabric);
-  Party alone(*table);
-  const CommPair first = join(alone, alone);
-  const CommPair second = join(alone, alone);
-  prove_write(*first.receiver, *first.sender);
-  prove_write(*second.receiver, *second.sender);
-  CHECK(tcp_connections() == 2);  // one channel has both its ends here
-}
-
 TEST_CASE_METHOD(TwoPlanes, "connect: all comms of two processes share one channel",
                  "[component][connect]") {
   wait_for_quiet();  // the sockets of earlier tests would be counted
@@ -170,20 +159,6 @@ TEST_CASE_METHOD(TwoPlanes,
   a.plane().close(second);
 }
 
-TEST_CASE_METHOD(TwoPlanes, "connect: closing a listener closes connections that nobody accepted",
-                 "[component][connect]") {
-  Ticket ticket;
-  Listener* const listener = a.listen(ticket);
-  const ConnectionPtr sender = b.wait_connect(ticket);
-  a.plane().close(listener);
-  wait_for([&] { return sender->link->state() == Link::State::kDead; }, "the end of the link");
-  // Whether the listening end had got the last message of the handshake depends on time.
-  const std::string cause = sender->link->cause();
-  CAPTURE(cause);
-  CHECK((cause == "it says: its end of the connection was given up" ||
-         cause.starts_with("it says: the listener on ")));
-}
-
 TEST_CASE_METHOD(
     TwoPlanes,
     "connect: a listener serves several peers, and each copy of a handle is an attempt of its own",
@@ -198,80 +173,6 @@ TEST_CASE_METHOD(
   CHECK(first->paths[0].queues.qp->qp_num != second->paths[0].queues.qp->qp_num);
   CHECK(one->paths[0].peer_qpn == first->paths[0].queues.qp->qp_num);
   CHECK(other->paths[0].peer_qpn == second->paths[0].queues.qp->qp_num);
-  a.plane().close(listener);
-}
-
-TEST_CASE("connect: closing a null listener is allowed", "[component][connect]") {
-  const TestFabric fabric;
-  const auto table = scan(fabric);
-  Party a(*table);
-  a.plane().close(nullptr);
-}
-
-TEST_CASE("connect: an error names the kinds of two ports that cannot be connected",
-          "[component][connect]") {
-  softnic::FabricSpec mixed;
-  mixed.hosts = {{.name = "h0", .numa_nodes = 1, .devices = {}, .gpus = {}}};
-  for (const auto layer : {softnic::LinkLayer::kEthernet, softnic::LinkLayer::kInfiniBand}) {
-    softnic::DeviceSpec device;
-    device.name = layer == softnic::LinkLayer::kEthernet ? "softnic0" : "softnic1";
-    device.link_layer = layer;
-    device.ports.resize(1);
-    mixed.hosts[0].devices.push_back(device);
-  }
-  const TestFabric fabric(mixed);
-  const auto table = scan(fabric);
-  const LogCapture log;
-  Party a(*table);
-  Party b(*table);
-  Ticket ticket;
-  Listener* const listener = a.listen(ticket);
-  CHECK(b.wait_connect_error(ticket).code == Errc::kUnsupported);
-  CHECK(log.count("an InfiniBand port cannot talk to a RoCE port") == 2);
-  CHECK(log.has("softnic1 port 1"));
-  Error of_accept;
-  wait_for(
-      [&] {
-        const auto made = a.accept(listener);
-        if (!made) of_accept = made.error();
-        return !made;
-      },
-      "an accept that fails");
-  CHECK(of_accept.code == Errc::kUnsupported);
-  a.plane().close(listener);
-}
-
-TEST_CASE("connect: two InfiniBand ports can", "[component][connect]") {
-  const TestFabric fabric(fabric_file("ib-2x2.toml"));
-  const auto table = scan(fabric);
-  const std::string device = table->devices().front().ibdev;
-  Party a(*table);
-  Party b(*table);
-  Ticket ticket;
-  Listener* const listener = a.listen(ticket, device);
-  const ConnectionPtr sender = b.wait_connect(ticket, device);
-  const ConnectionPtr receiver = a.wait_accept(listener);
-  prove_write(*receiver, *sender);
-  a.plane().close(listener);
-}
-
-TEST_CASE("connect: a queue pair that the device cannot create fails both ends",
-          "[component][connect]") {
-  ControlOptions options = control_options();
-  const TestFabric fabric;
-  const auto table = scan(fabric);
-  const LogCapture log;
-  Party b(*table, options);
-  for (CommPlan& plan : options.receiver.by_paths) plan.receive_depth = 1U << 24;
-  Party a(*table, options);
-  Ticket ticket;
-  Listener* const listener = a.listen(ticket);
-  b.wait_connect_error(ticket);
-  // A failure of the accepting host is an error of accept, once.
-  wait_for([&] { return !a.accept(listener); }, "an accept that fails");
-  CHECK(must(a.accept(listener)) == nullptr);
-  CHECK(log.has("connect from"));
-  CHECK(log.has("accept on"));
   a.plane().close(listener);
 }
 
@@ -341,9 +242,4 @@ TEST_CASE(
     "connect: a traffic class that is set by a variable takes precedence over a communicator's",
     "[component][connect]") {
   CHECK(traffic_class_between({.traffic_class = 96}, {.traffic_class = 96}, 106) == 106);
-}
-
-TEST_CASE("connect: an invalid traffic class is ignored", "[component][connect]") {
-  CHECK(traffic_class_between({.traffic_class = 256}, {.traffic_class = -2}) ==
-        traffic_class_between({}, {}));
 }

@@ -61,22 +61,6 @@ TEST_CASE("hostile: a message cut at any byte, and a hang-up, leave nothing behi
   rig.must_accept_real_peer();
 }
 
-TEST_CASE("hostile: a message cut at any byte, and silence, delay no other peer",
-          "[component][connect]") {
-  ListenerRig rig;
-  const wire::Handle handle = handle_of(rig.ticket);
-  std::vector<RawPeer> clients;
-  for (const wire::Bytes& message : all_channel_messages()) {
-    for (std::size_t size = 1; size < message.size(); size += 3) {
-      const auto number = static_cast<std::uint32_t>(clients.size());
-      clients.emplace_back(handle).introduce(hello_for(handle, number));
-      clients.back().send(wire::Bytes(message.begin(), message.begin() + static_cast<long>(size)));
-    }
-  }
-  rig.must_accept_real_peer();
-  CHECK(rig.log.count(LogLevel::kWarn) == 0);
-}
-
 TEST_CASE("hostile: a channel that breaks the protocol is dropped with one line",
           "[component][connect]") {
   ListenerRig rig;
@@ -85,6 +69,11 @@ TEST_CASE("hostile: a channel that breaks the protocol is dropped with one line"
   {
     RawPeer client(handle);
     client.introduce(hello_for(handle));
+    SECTION("no message at all") { client.send("garbage garbage garbage"); }
+    SECTION("a HELLO again") { client.send(wire::encode(hello_for(handle))); }
+    SECTION("a CONNECT of no paths") {
+      client.send(wire::encode(wire::Connect{.listener = handle.listener, .token = handle.token}));
+    }
     SECTION("an unknown type") { client.send(head(0, 99, 0)); }
     SECTION("type zero") { client.send(head(0, 0, 0)); }
     SECTION("a length beyond all memory") { client.send(head(UINT32_MAX, 4, 0)); }
@@ -133,20 +122,6 @@ TEST_CASE("hostile: READY twice delivers one connection", "[component][connect]"
   CHECK(must(rig.a.accept(rig.listener)) == nullptr);
   CHECK(made->link->state() == Link::State::kOpen);
   rig.must_accept_real_peer();
-}
-
-TEST_CASE("hostile: an ACCEPT of an end that was accepted changes nothing",
-          "[component][connect]") {
-  ListenerRig rig;
-  const wire::Connect connect = rig.connect_of_real_peer();
-  InvitedPeer invited(rig, connect);
-  invited.client.send(wire::encode(wire::Ready{.comm = invited.comm, .paths = {0}}));
-  const ConnectionPtr made = rig.a.wait_accept(rig.listener);
-  wire::Accept accept{.comm = invited.comm, .our_comm = 3};
-  accept.paths.emplace_back();
-  invited.client.send(wire::encode(accept));
-  CHECK(invited.client.receive_message<wire::Reject>().comm == 3);
-  CHECK(made->link->state() == Link::State::kOpen);
 }
 
 TEST_CASE("hostile: the numbers of another channel's comms mean nothing", "[component][connect]") {
@@ -224,24 +199,6 @@ TEST_CASE("hostile: a peer that sends and never reads is dropped before its queu
   rig.must_accept_real_peer();
 }
 
-TEST_CASE("hostile: comms that cannot be established do not fill the log", "[component][connect]") {
-  ListenerRig rig;
-  wire::Connect connect = rig.connect_of_real_peer();
-  connect.window.length = 0;
-  RawPeer client(handle_of(rig.ticket));
-  client.introduce(hello_for(handle_of(rig.ticket)));
-  for (std::uint32_t comm = 0; comm < 2000; ++comm) {
-    connect.comm = comm;
-    client.send(wire::encode(connect));
-    REQUIRE(client.receive_message<wire::Reject>().code == wire::RejectCode::kIncompatible);
-  }
-  CHECK(rig.log.count("accept on") >= 10);
-  CHECK(rig.log.count("accept on") <= 20 + 12);
-  client.sync();
-  CHECK_FALSE(rig.a.accept(rig.listener));  // once: this peer has been invited
-  rig.must_accept_real_peer();
-}
-
 TEST_CASE("hostile: accept() fails once its invited peer will not become ready",
           "[component][connect]") {
   ControlOptions options = control_options();
@@ -254,7 +211,7 @@ TEST_CASE("hostile: accept() fails once its invited peer will not become ready",
     expected = Errc::kTimeout;
   }
   SECTION("it gives up") {}
-  SECTION("its channel ends") { options.connect_timeout = std::chrono::milliseconds(200); }
+  SECTION("its channel ends") { options.connect_timeout = std::chrono::seconds(1); }
   SECTION("its channel ends, and it comes again") { comes_again = true; }
   const bool gives_up = !falls_silent && !comes_again && options.connect_timeout == kPatience;
   ListenerRig rig(options);

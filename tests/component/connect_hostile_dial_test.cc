@@ -56,22 +56,6 @@ TEST_CASE("hostile: an answer to HELLO cut at any byte, and a hang-up, is asked 
   rig.must_reach_real_peer();
 }
 
-TEST_CASE("hostile: an answer to HELLO cut anywhere, and silence, ends at the deadline",
-          "[component][connect]") {
-  ControlOptions options = control_options();
-  options.half_open_timeout = std::chrono::milliseconds(100);
-  options.connect_timeout = std::chrono::milliseconds(400);
-  DialingRig rig(options);
-  const std::size_t cut = GENERATE(std::size_t{0}, std::size_t{1}, std::size_t{9}, std::size_t{30});
-  FakeListener fake;
-  rig.start(fake);
-  RawPeer peer = fake.answer();
-  peer.receive_message<wire::Hello>();
-  peer.send(first_bytes(welcome_of(fake), cut));
-  CHECK(rig.b.wait_connect_error(fake.ticket()).code == Errc::kTimeout);
-  CHECK(rig.log.count("failed") == 1);
-}
-
 TEST_CASE("hostile: an invalid answer to HELLO fails the connect with one line",
           "[component][connect]") {
   DialingRig rig;

@@ -68,55 +68,12 @@ TEST_CASE("inbound: a peer with other versions is told the supported ones, and t
   rig.must_accept_real_peer();
 }
 
-TEST_CASE("inbound: a peer that sends nothing, or half a HELLO, is dropped in time",
-          "[component][connect]") {
-  ControlOptions options = control_options();
-  options.half_open_timeout = std::chrono::milliseconds(100);
-  ListenerRig rig(options);
-  const wire::Handle handle = handle_of(rig.ticket);
-  const wire::Bytes hello = wire::encode(hello_for(handle));
-  const std::size_t size = GENERATE(std::size_t{0}, std::size_t{5}, std::size_t{60});
-  RawPeer client(handle);
-  if (size > 0) client.send(wire::Bytes(hello.begin(), hello.begin() + static_cast<long>(size)));
-  client.must_be_dropped();
-  CHECK(rig.log.has("did not introduce itself in time"));
-  rig.must_accept_real_peer();
-}
-
-TEST_CASE("inbound: of too many silent peers, the newest stay", "[component][connect]") {
-  ListenerRig rig;
-  const wire::Handle handle = handle_of(rig.ticket);
-  std::vector<RawPeer> crowd;
-  crowd.reserve(257);
-  for (int i = 0; i < 257; ++i) crowd.emplace_back(handle);
-  crowd.front().must_be_dropped();
-  rig.must_accept_real_peer();
-  crowd.back().send(wire::encode(hello_for(handle)));
-  CHECK(crowd.back().receive_frame().type == wire::MessageType::kHelloAck);
-}
-
 TEST_CASE("inbound: a HELLO may arrive byte by byte", "[component][connect]") {
   ListenerRig rig;
   const wire::Handle handle = handle_of(rig.ticket);
   RawPeer client(handle);
   for (const std::byte byte : wire::encode(hello_for(handle))) client.send(wire::Bytes{byte});
   CHECK(client.receive_message<wire::HelloAck>().process == handle.process);
-}
-
-TEST_CASE("inbound: a channel that breaks the protocol ends, and only that one",
-          "[component][connect]") {
-  ListenerRig rig;
-  const wire::Handle handle = handle_of(rig.ticket);
-  RawPeer client(handle);
-  client.send(wire::encode(hello_for(handle)));
-  client.receive_message<wire::HelloAck>();
-  SECTION("a HELLO again") { client.send(wire::encode(hello_for(handle))); }
-  SECTION("no message at all") { client.send("garbage garbage garbage"); }
-  SECTION("a CONNECT of no paths") {
-    client.send(wire::encode(wire::Connect{.listener = handle.listener, .token = handle.token}));
-  }
-  client.must_be_dropped();
-  rig.must_accept_real_peer();
 }
 
 TEST_CASE("inbound: on a channel, too, each comm needs a valid token", "[component][connect]") {

@@ -2,14 +2,10 @@
 //
 // The end of comms: with and without a goodbye, and by the death of a process.
 #include <sched.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
 
 #include <atomic>
-#include <csignal>
 #include <stdexcept>
 
-#include "common/base/host.h"
 #include "tests/component/connect_raw_peer.h"
 
 using namespace beeline;
@@ -22,35 +18,6 @@ void close_both(CommPair& comm) {
   comm.sender.reset();
   comm.receiver->link->send_goodbye(0);
   comm.receiver.reset();
-}
-
-// A control plane with its own device table. Processes share only the fabric.
-struct OwnPlane {
-  explicit OwnPlane(const TestFabric& fabric, ControlOptions options = control_options())
-      : table(scan(fabric)), party(*table, std::move(options)) {}
-
-  std::unique_ptr<DeviceTable> table;
-  Party party;
-};
-
-ConnectionPtr listen_for(Peer& peer, OwnPlane& own, std::size_t other) {
-  Ticket ticket;
-  Listener* const listener = own.party.listen(ticket);
-  peer.send(other, ticket.bytes);
-  ConnectionPtr made = own.party.wait_accept(listener);
-  own.party.plane().close(listener);
-  return made;
-}
-
-ConnectionPtr connect_to(Peer& peer, OwnPlane& own, std::size_t other) {
-  Ticket ticket{peer.receive<decltype(Ticket::bytes)>(other)};
-  return own.party.wait_connect(ticket);
-}
-
-void must_become_dead(const Connection& made) {
-  wait_for([&] { return made.link->state() != Link::State::kOpen; }, "the end of the link");
-  BL_MUST(made.link->state() == Link::State::kDead);
-  BL_MUST(made.link->cause().find("its process ended without goodbye") == 0);
 }
 
 // The processors that a thread may use. Thread 0 is the caller.
@@ -161,114 +128,6 @@ TEST_CASE_METHOD(TwoPlanes,
   a.plane().close(listener);
 }
 
-TEST_CASE("life: a killed process is noticed on the sending and on the receiving side",
-          "[component][connect]") {
-  if (!kProcessesWork) return;
-  const TestFabric fabric;
-  run_peers(PeerMode::kProcesses, {[&](Peer& peer) {
-                                     OwnPlane own(fabric);
-                                     const ConnectionPtr receiver = listen_for(peer, own, 1);
-                                     const ConnectionPtr sender = connect_to(peer, own, 1);
-                                     BL_MUST(receiver->link->peer().pid != getpid());
-                                     peer.kill(1);
-                                     must_become_dead(*receiver);
-                                     must_become_dead(*sender);
-                                   },
-                                   [&](Peer& peer) {
-                                     OwnPlane own(fabric);
-                                     const ConnectionPtr sender = connect_to(peer, own, 0);
-                                     const ConnectionPtr receiver = listen_for(peer, own, 0);
-                                     peer.receive<int>(0);  // never
-                                   }});
-}
-
-TEST_CASE("life: a killed process is noticed although its forked children live on",
-          "[component][connect]") {
-  if (!kProcessesWork) return;
-  const TestFabric fabric;
-  run_peers(PeerMode::kProcesses, {[&](Peer& peer) {
-                                     OwnPlane own(fabric);
-                                     const ConnectionPtr receiver = listen_for(peer, own, 1);
-                                     const auto child = peer.receive<pid_t>(1);
-                                     peer.kill(1);
-                                     must_become_dead(*receiver);
-                                     BL_MUST(::kill(child, SIGKILL) == 0);
-                                   },
-                                   [&](Peer& peer) {
-                                     OwnPlane own(fabric);
-                                     const ConnectionPtr sender = connect_to(peer, own, 0);
-                                     const pid_t child = fork();
-                                     if (child == 0) {
-                                       for (;;) pause();
-                                     }
-                                     peer.send(0, child);
-                                     peer.receive<int>(0);  // never
-                                   }});
-}
-
-TEST_CASE("life: a forked child cannot send on its parent's channels", "[component][connect]") {
-  if (!kProcessesWork) return;
-  const TestFabric fabric;
-  run_peers(PeerMode::kProcesses, {[&](Peer&) {
-              const auto table = scan(fabric);
-              Party a(*table);
-              Party b(*table);
-              CommPair comm = join(a, b);
-              const pid_t child = fork();
-              if (child == 0) {
-                // The child uses the channels' descriptor numbers for other sockets.
-                int ends[16][2];
-                for (auto& pair : ends) BL_MUST(socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0);
-                comm.sender->link->send_goodbye(5);  // not its own
-                comm.sender->link.reset();
-                bool quiet = true;
-                for (auto& pair : ends) {
-                  char byte = 0;
-                  for (const int end : pair) quiet &= recv(end, &byte, 1, MSG_DONTWAIT) < 0;
-                }
-                _exit(quiet ? 0 : 1);
-              }
-              int status = 0;
-              BL_MUST(waitpid(child, &status, 0) == child && status == 0);
-              // A later message over the same channel still arrives.
-              const CommPair later = join(a, b);
-              BL_MUST(comm.receiver->link->state() == Link::State::kOpen);
-              close_both(comm);
-            }});
-}
-
-TEST_CASE("life: a stopped process is not dead", "[component][connect][slow]") {
-  if (!kProcessesWork) return;
-  const TestFabric fabric;
-  ControlOptions options = control_options();
-  options.peer_timeout = std::chrono::milliseconds(1500);
-  run_peers(PeerMode::kProcesses,
-            {[&](Peer& peer) {
-               OwnPlane own(fabric, options);
-               const ConnectionPtr receiver = listen_for(peer, own, 1);
-               const auto victim = peer.receive<pid_t>(1);
-               BL_MUST(::kill(victim, SIGSTOP) == 0);
-               // Much longer than the timeout for a silent host.
-               const auto until = Clock::now() + std::chrono::seconds(6);
-               while (Clock::now() < until) {
-                 BL_MUST(receiver->link->state() == Link::State::kOpen);
-                 const timespec moment{.tv_sec = 0, .tv_nsec = 50'000'000};
-                 nanosleep(&moment, nullptr);
-               }
-               BL_MUST(::kill(victim, SIGCONT) == 0);
-               peer.meet();
-               wait_for([&] { return receiver->link->state() == Link::State::kGoodbye; },
-                        "the goodbye of the process that goes on");
-             },
-             [&](Peer& peer) {
-               OwnPlane own(fabric, options);
-               const ConnectionPtr sender = connect_to(peer, own, 0);
-               peer.send(0, getpid());
-               peer.meet();
-               sender->link->send_goodbye(1);
-             }});
-}
-
 TEST_CASE("life: port events are logged and reported", "[component][connect]") {
   const TestFabric fabric;
   const auto table = scan(fabric);
@@ -292,31 +151,6 @@ TEST_CASE("life: port events are logged and reported", "[component][connect]") {
   wait_for([&] { return events.others > 0; }, "the event");
   CHECK(log.has("device softnic0 port 1: port active"));
   CHECK(log.count(LogLevel::kWarn) >= 2);  // whoever has read the first reads the second as well
-}
-
-TEST_CASE_METHOD(TwoPlanes,
-                 "life: a device that is gone ends its connections, and the peers are told",
-                 "[component][connect]") {
-  const CommPair comm = join(a, b);
-  Ticket elsewhere;
-  Listener* const listener = b.listen(elsewhere, "softnic1");
-  const ConnectionPtr kept = a.wait_connect(elsewhere, "softnic1");
-  Ticket later;
-  Listener* const gone = a.listen(later);
-
-  fabric.command("h0/softnic0", "remove");
-  wait_for([&] { return comm.receiver->link->state() == Link::State::kDeviceGone; }, "the event");
-  const std::string cause = "the cause is at " + host_name() + ":softnic0: the device was removed";
-  CHECK(comm.receiver->link->cause().starts_with(cause));
-  wait_for([&] { return comm.sender->link->state() == Link::State::kDead; }, "the news");
-  CHECK(comm.sender->link->cause().starts_with("it says: " + cause));
-  CHECK(kept->link->state() == Link::State::kOpen);
-  CHECK(log.count("device softnic0 was removed from this host") == 1);
-
-  CHECK(b.wait_connect_error(later).code != Errc::kTimeout);
-  CHECK(log.has("removed from this host, or failed for good"));
-  a.plane().close(gone);
-  b.plane().close(listener);
 }
 
 TEST_CASE(

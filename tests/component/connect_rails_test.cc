@@ -73,7 +73,7 @@ void check_path_1_is_missing(RailsRig& rig, const std::string& why) {
 
 TEST_CASE("rails: as many paths as rails are made, and all of them work", "[component][connect]") {
   RailsRig rig;
-  const std::size_t rails = GENERATE(1U, 2U, 3U, 4U, 5U, 6U, 7U, 8U);
+  const std::size_t rails = GENERATE(1U, 2U, 5U, 8U);
   const CommPair comm = rig.join(rails, rails);
   CHECK(comm.sender->paths.size() == rails);
   CHECK(comm.sender->planned_paths == rails);
@@ -252,16 +252,6 @@ TEST_CASE("rails: without any path, an end's own failure counts more than the pe
   }
 }
 
-TEST_CASE("rails: without any path, both ends fail, also if only one is at fault",
-          "[component][connect]") {
-  softnic::FabricSpec mixed = sixteen_devices();
-  mixed.hosts[0].devices[9].link_layer = softnic::LinkLayer::kInfiniBand;
-  RailsRig rig(mixed);
-  rig.fabric.command("h0/b0", "down");
-  const std::string line = "no path can be made: path 0 (" + host_name() + " b0 port 1 is DOWN)";
-  CHECK(rig.join_error(2, 2, line).code == Errc::kUnsupported);
-}
-
 TEST_CASE("rails: accept() fails if the connecting end has lost its devices before",
           "[component][connect]") {
   RailsRig rig;
@@ -272,16 +262,6 @@ TEST_CASE("rails: accept() fails if the connecting end has lost its devices befo
   CHECK(errors.of_accept.code == Errc::kPeerClosed);
   CHECK(rig.log.count("no path can be made: path 0 (" + host_name() + " b0 port 1: use a device") ==
         2);
-}
-
-TEST_CASE("rails: the loss of any device ends the comm", "[component][connect]") {
-  RailsRig rig;
-  const CommPair comm = rig.join(3, 3);
-  rig.fabric.command("h0/b2", "remove");
-  wait_for([&] { return comm.sender->link->state() != Link::State::kOpen; }, "the loss");
-  CHECK(comm.sender->link->state() == Link::State::kDeviceGone);
-  CHECK(comm.sender->link->cause().find(":b2: the device was removed") != std::string::npos);
-  wait_for([&] { return comm.receiver->link->state() != Link::State::kOpen; }, "the news");
 }
 
 TEST_CASE("rails: the loss of a device without a path changes nothing", "[component][connect]") {

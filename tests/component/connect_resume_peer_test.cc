@@ -192,16 +192,6 @@ TEST_CASE("resume: a peer that dials again replaces its connection; an old dial 
   again.sync();
 }
 
-TEST_CASE("resume: what is said about a comm that does not exist is answered once",
-          "[component][connect]") {
-  ListenerRig rig(resuming_options());
-  RawResumer peer(rig);
-  peer.client.send(wire::encode(wire::StillOpen{.comm = 77, .our_comm = 5}));
-  CHECK(peer.client.receive_message<wire::Reject>().comm == 5);
-  peer.client.send(wire::encode(wire::Goodbye{.comm = 77, .settled = 1}));
-  peer.client.sync();
-}
-
 TEST_CASE("resume: a peer that breaks the protocol loses the channel for good",
           "[component][connect]") {
   ListenerRig rig(resuming_options());

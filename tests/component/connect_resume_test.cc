@@ -19,7 +19,7 @@ using wire::MessageType;
 
 ControlOptions impatient_options() {
   ControlOptions options = resuming_options();
-  options.peer_timeout = std::chrono::milliseconds(400);
+  options.peer_timeout = std::chrono::seconds(2);
   return options;
 }
 
@@ -173,26 +173,20 @@ TEST_CASE("resume: a connect that meets a lost channel waits for its return",
 
 TEST_CASE("resume: a handshake whose message is lost with the channel goes on",
           "[component][connect]") {
+  const bool needs_channel = GENERATE(true, false);  // another comm, besides the handshake
   ResumeRig rig;
+  if (!needs_channel) {
+    close(rig.comm.sender, 1);
+    wait_for_goodbye(rig.receiver());
+    close(rig.comm.receiver, 1);
+  }
   rig.network->cut_at(GENERATE(MessageType::kConnect, MessageType::kAccept, MessageType::kReady));
   const CommPair other = rig.make_comm(rig.ticket);
   CHECK(rig.network->has_cut());
-  rig.wait_until_back();
   prove_write(*other.receiver, *other.sender);
   CHECK(must(rig.a.accept(rig.listener)) == nullptr);  // it was made once
   CHECK(rig.log.count("failed") == 0);
-  CHECK(rig.is_open());
-}
-
-TEST_CASE("resume: a channel is resumed for a handshake alone", "[component][connect]") {
-  ResumeRig rig;
-  close(rig.comm.sender, 1);
-  wait_for_goodbye(rig.receiver());
-  close(rig.comm.receiver, 1);
-  rig.network->cut_at(GENERATE(MessageType::kConnect, MessageType::kAccept, MessageType::kReady));
-  const CommPair other = rig.make_comm(rig.ticket);
-  CHECK(rig.network->has_cut());
-  prove_write(*other.receiver, *other.sender);
+  if (needs_channel) CHECK(rig.is_open());
   other.sender->link->send_goodbye(3);
   wait_for_goodbye(*other.receiver->link);
 }
@@ -228,29 +222,21 @@ TEST_CASE("resume: a goodbye that is said while the channel is lost arrives late
   wait_for([] { return threads_named("beeline-ctl") == 0; }, "the control threads' end");
 }
 
-TEST_CASE("resume: a failure that is told while the channel is lost arrives later",
-          "[component][connect]") {
-  ResumeRig rig;
-  rig.network->set_mode(Mode::kResets);
-  rig.network->cut();
-  rig.wait_until_lost();
-  rig.sender().send_failure("a reason");
-  rig.network->set_mode(Mode::kForwards);
-  wait_for([&] { return rig.receiver().state() == Link::State::kDead; }, "the news");
-  CHECK(rig.receiver().cause() == "it says: a reason");
-}
-
-TEST_CASE("resume: the peer of a comm that was given up while the channel was lost is told",
-          "[component][connect]") {
+TEST_CASE("resume: a failure while the channel is lost is told later", "[component][connect]") {
   ResumeRig rig;
   const CommPair other = rig.make_comm(rig.ticket);  // it needs the channel on
   rig.network->set_mode(Mode::kResets);
   rig.network->cut();
   rig.wait_until_lost();
-  rig.comm.sender.reset();
+  std::string cause = "it says: ";
+  SECTION("of an end that goes on") {
+    rig.sender().send_failure("a reason");
+    cause += "a reason";
+  }
+  SECTION("of an end that was given up") { rig.comm.sender.reset(); }
   rig.network->set_mode(Mode::kForwards);
   wait_for([&] { return rig.receiver().state() == Link::State::kDead; }, "the news");
-  CHECK(rig.receiver().cause().find("it says: ") == 0);
+  CHECK(rig.receiver().cause().starts_with(cause));
   CHECK(other.sender->link->state() == Link::State::kOpen);
   CHECK(other.receiver->link->state() == Link::State::kOpen);
 }
@@ -269,36 +255,6 @@ TEST_CASE("resume: an end that has closed keeps its channel until the peer has c
 
 // --- The peer's death ---
 
-TEST_CASE("resume: a peer that was killed is dead at once", "[component][connect]") {
-  if (!kProcessesWork) return;
-  const TestFabric fabric;
-  run_peers(PeerMode::kProcesses,
-            {[&](Peer& peer) {
-               const LogCapture log;
-               const auto table = scan(fabric);
-               Party party(*table, resuming_options());
-               Ticket ticket;
-               Listener* const listener = party.listen(ticket);
-               peer.send(1, ticket.bytes);
-               const ConnectionPtr made = party.wait_accept(listener);
-               const Clock::time_point before = Clock::now();
-               peer.kill(1);
-               wait_for([&] { return made->link->state() != Link::State::kOpen; }, "the end");
-               BL_MUST(made->link->state() == Link::State::kDead);
-               BL_MUST(made->link->cause().find("its process ended without goodbye") == 0);
-               BL_MUST(Clock::now() - before < std::chrono::seconds(20));  // not the peer timeout
-               BL_MUST(log.count("is back after") == 0);
-               party.plane().close(listener);
-             },
-             [&](Peer& peer) {
-               const auto table = scan(fabric);
-               Party party(*table, resuming_options());
-               Ticket ticket{peer.receive<decltype(Ticket::bytes)>(0)};
-               const ConnectionPtr made = party.wait_connect(ticket);
-               peer.receive<int>(0);  // never
-             }});
-}
-
 TEST_CASE("resume: a peer that does not answer is dead after the timeout, unless data moves",
           "[component][connect]") {
   ResumeRig rig(impatient_options(), impatient_options());
@@ -306,7 +262,7 @@ TEST_CASE("resume: a peer that does not answer is dead after the timeout, unless
   rig.sender().set_progress(&moved);
   rig.network->set_mode(Mode::kResets);
   rig.network->cut();
-  const Clock::time_point until = Clock::now() + std::chrono::milliseconds(1500);
+  const Clock::time_point until = Clock::now() + std::chrono::seconds(5);
   while (Clock::now() < until) {
     std::atomic_ref(moved).fetch_add(1);
     BL_MUST(rig.sender().state() == Link::State::kOpen);
@@ -314,7 +270,7 @@ TEST_CASE("resume: a peer that does not answer is dead after the timeout, unless
     nanosleep(&moment, nullptr);
   }
   wait_for([&] { return rig.sender().state() == Link::State::kDead; }, "the end");
-  CHECK(rig.sender().cause().find("no answer for 400 ms on the control channel") == 0);
+  CHECK(rig.sender().cause().find("no answer for 2 s on the control channel") == 0);
   // The other end has had no progress.
   wait_for([&] { return rig.receiver().state() == Link::State::kDead; }, "the end");
 }
