@@ -162,16 +162,6 @@ TEST_CASE("scan: an older library gives the same GID table, place by place",
   }
 }
 
-TEST_CASE("scan: the filter's rail and plane are the device's", "[component][device]") {
-  const TestFabric fabric;
-  const auto table = scan(fabric, "h0", "=softnic1:1:5:2");
-  REQUIRE(names_of(*table) == Names{"beeline_softnic1"});
-  CHECK(table->devices()[0].rail == 5);
-  CHECK(table->devices()[0].plane == 2);
-  CHECK(table->devices()[0].index == 0);
-  CHECK(table->devices()[0].context->index() == 0);
-}
-
 TEST_CASE("scan: a filter that admits no device lists the devices", "[component][device]") {
   const TestFabric fabric;
   const auto table = scan(fabric, "h0", "mlx5_0");

@@ -90,19 +90,6 @@ TEST_CASE("gdr: registrations allow a flush to read them", "[component][gdr]") {
       {{"SOFTGPU", "gpus=1"}});
 }
 
-TEST_CASE("gdr: dma-bufs that are turned off are not tried", "[component][gdr]") {
-  in_process(
-      [](Cuda& cuda) {
-        GdrRig rig(cuda, {.dmabuf = false});
-        Buffer buffer = rig.gpu_buffer();
-        buffer.kind = MemoryKind::kDmabuf;
-        buffer.dmabuf_fd = cuda.handle(rig.memory, kBytes);
-        BL_MUST(rig.enter(buffer));
-        BL_MUST(rig.dmabufs_tried() == 0);
-      },
-      {{"SOFTGPU", "gpus=1"}});
-}
-
 TEST_CASE("gdr: host memory is registered as host memory where there is a GPU",
           "[component][gdr]") {
   in_process(
@@ -116,28 +103,6 @@ TEST_CASE("gdr: host memory is registered as host memory where there is a GPU",
         BL_MUST((rig.fake.registrations().back().access & IBV_ACCESS_REMOTE_READ) == 0);
       },
       {{"SOFTGPU", "gpus=1"}});
-}
-
-TEST_CASE("gdr: without a driver, GPU memory is refused, and the log says why",
-          "[component][gdr]") {
-  in_process(
-      [](Cuda&) {
-        FakeVerbs fake;
-        LogCapture log;
-        MrCache cache(fake.api, nullptr);
-        Device device;
-        const std::array rails{Rail{.device = &device, .cache = &cache}};
-        const gdr::GpuDirect none({}, 1);
-        std::array<std::byte, 64> bytes{};
-        const Buffer buffer = {.data = bytes.data(), .size = 64, .kind = MemoryKind::kCuda};
-        LeftOutRails left_out;
-        const auto refused = register_buffer(rails, buffer, &none, left_out);
-        BL_MUST(!refused);
-        BL_MUST(refused.error().code == Errc::kUnsupported);
-        BL_MUST(log.has("GPU memory cannot be registered: there is no CUDA driver"));
-        BL_MUST(fake.registrations().empty());
-      },
-      {{"SOFTGPU", "gpus=0"}});
 }
 
 TEST_CASE("gdr: whether NCCL, test or the host has to flush", "[component][gdr]") {

@@ -68,19 +68,6 @@ TEST_CASE("flush by rail: only the rail that carried the data reads it", "[compo
   }
 }
 
-TEST_CASE("flush by rail: each rail reads a registration once", "[component][transfer]") {
-  FlushRig rig;
-  FlushedMemory one = rig.memory(0b111);
-  FlushedMemory other = rig.memory(0b111);
-  prepare(rig, 0b111);
-  rig.carry(0, one, 0);
-  rig.carry(2, one, 64);
-  rig.carry(2, one, 128);
-  rig.carry(2, other, 0);
-  flush_and_finish(rig, {one.target(0), one.target(64), one.target(128), other.target(0)});
-  CHECK(rig.take_reads() == Reads{1, 0, 2});
-}
-
 TEST_CASE("flush by rail: the newest receive into the buffer counts", "[component][transfer]") {
   FlushRig rig;
   FlushedMemory memory = rig.memory(0b111);

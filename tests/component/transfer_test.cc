@@ -243,7 +243,7 @@ TEST_CASE("transfer: a credit line that is partly stale is not used", "[unit][tr
   wire::CreditLine old_line = {.address = 0x1000,
                                .capacity = 8,
                                .tag = 3,
-                               .rkeys = {11},
+                               .rkeys = {0x1100, 0x1100},
                                .index = 0,
                                .count = 1,
                                .notices = 1,
@@ -253,7 +253,8 @@ TEST_CASE("transfer: a credit line that is partly stale is not used", "[unit][tr
   wire::seal(old_line, wire::Rails::kFew);
   wire::CreditLine new_line = old_line;
   new_line.address = 0x2000;
-  new_line.rkeys = {12};
+  // The keys of two rails come from parallel counters: both halves of a word change alike.
+  new_line.rkeys = {0x1200, 0x1200};
   new_line.number = 1 + wire::kMaxLines;
   wire::seal(new_line, wire::Rails::kFew);
   wire::LineFacts out = {};

@@ -213,46 +213,6 @@ struct LoneEnd {
   QpPtr qp;
 };
 
-TEST_CASE("nullverbs: hints for a single thread are taken and counted", "[nullverbs]") {
-  const NullverbsReport& report = *nullverbs_report();
-  const NullverbsReport before = report;
-  {
-    LoneEnd end;
-    // Memory of the domain from which the parent domain was created can be used.
-    End other;
-    connect_both(end.qp.get(), other.qp.get(), {.sgid_index = 0});
-    REQUIRE(post(end.qp.get(), write_work(end.memory.all(), other.memory.all(), 3)) == 0);
-    must_complete(end.cq.get(), 3);
-    CHECK(report.thread_domains == before.thread_domains + 1);
-    CHECK(report.parent_domains == before.parent_domains + 1);
-    CHECK(report.queues_in_parent_domains == before.queues_in_parent_domains + 1);
-    CHECK(report.single_threaded_cqs == before.single_threaded_cqs + 1);
-    CHECK(report.live_thread_domains == before.live_thread_domains + 1);
-  }
-  CHECK(report.live_thread_domains == before.live_thread_domains);
-  CHECK(report.live_objects == before.live_objects);
-  CHECK(report.intrusions == before.intrusions);
-}
-
-TEST_CASE("nullverbs: a domain cannot be freed before the objects in it", "[nullverbs]") {
-  LoneEnd end;
-  CHECK(ibv_dealloc_td(end.td) == EBUSY);
-  CHECK(ibv_dealloc_pd(end.parent.get()) == EBUSY);
-  CHECK(ibv_dealloc_pd(end.pd.get()) == EBUSY);
-  end.qp.reset();
-  CHECK(ibv_dealloc_pd(end.parent.get()) == EBUSY);  // the CQ
-}
-
-TEST_CASE("nullverbs: a CQ takes a parent domain, and no other", "[nullverbs]") {
-  End end;
-  ibv_cq_init_attr_ex wish{};
-  wish.cqe = 16;
-  wish.comp_mask = IBV_CQ_INIT_ATTR_MASK_PD;
-  wish.parent_domain = end.pd.get();
-  CHECK(ibv_create_cq_ex(end.context.get(), &wish) == nullptr);
-  CHECK(errno == EINVAL);
-}
-
 // Two threads poll until they do so at the same time.
 TEST_CASE("nullverbs: a second thread inside is noticed, where one was promised", "[nullverbs]") {
   const NullverbsReport& report = *nullverbs_report();
