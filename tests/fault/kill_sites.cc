@@ -13,7 +13,7 @@ namespace {
 
 // At later visits, queues are half full and locks are contended. If a site has fewer visits, the
 // first number that it does not reach ends its runs.
-constexpr unsigned kLaterVisits[] = {2, 5, 20};
+constexpr unsigned kLaterVisits[] = {5, 20};
 // Some sites depend on the order of the processes. Each must be visited in one of this many runs.
 constexpr int kAttempts = 5;
 
