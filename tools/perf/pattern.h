@@ -24,10 +24,10 @@ struct Column {
 struct Pattern {
   const char* name;
   const char* summary;
-  const char* sizes;  // when none are given
-  const char* type;   // of an element: "uint8" or "float"
-  size_t type_bytes;
-  const char* redop;
+  const char* sizes;           // when none are given
+  const char* type = "uint8";  // of an element, or "float"
+  size_t type_bytes = 1;
+  const char* redop = "none";
   std::vector<Column> columns;  // between redop and #wrong
   const char* average;          // the column whose mean ends the output
   const char* compared;         // a description of the compared data
