@@ -150,6 +150,11 @@ void Subcommand::add_flag(const char* name, bool& value, const char* help) {
   place(app_.add_flag(name, value, help));
 }
 
+void Subcommand::add_pages_folder(std::string& value) {
+  add("--dir", value,
+      "The directory of the statistics pages (default: BEELINE_STATS_DIR, or /dev/shm)", "FOLDER");
+}
+
 void Subcommand::refuse(const char* name, const char* instead) {
   app_.add_option_function<std::string>(
           name, [name, instead](const std::string&) { throw CLI::ValidationError(name, instead); })

@@ -47,6 +47,8 @@ class Subcommand {
   void add_pair(const char* name, std::vector<std::string>& values, const char* help,
                 const char* value_words = nullptr);
   void add_flag(const char* name, bool& value, const char* help);
+  // Where the statistics pages are: --dir.
+  void add_pages_folder(std::string& value);
   // An option of a similar program, which this one does not have: the error says what to write
   // instead.
   void refuse(const char* name, const char* instead);

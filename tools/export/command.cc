@@ -73,9 +73,7 @@ void add_command(tools::CommandLine& line, const std::string& protocol) {
               "Write it so often until SIGTERM, and then remove it (default: write it once)");
   command.add("--host", options->host, "The value of the label host (default: this host's name)",
               "NAME");
-  command.add("--dir", options->directory,
-              "The directory of the statistics pages (default: BEELINE_STATS_DIR, or /dev/shm)",
-              "FOLDER");
+  command.add_pages_folder(options->directory);
   command.set_footer(
       "Without --http and --textfile it prints the metrics once. It reads the statistics pages of "
       "the processes, and does not touch the processes. Exit status: 0 success, 2 a mistake in "

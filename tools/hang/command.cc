@@ -94,9 +94,7 @@ void add_command(tools::CommandLine& line) {
               "FILE");
   command.add("--seconds", options->seconds,
               "Show connections that have waited at least so long (default 5)");
-  command.add("--dir", options->directory,
-              "The directory of the statistics pages (default: BEELINE_STATS_DIR, or /dev/shm)",
-              "FOLDER");
+  command.add_pages_folder(options->directory);
   command.add_flag("--json", options->json, "Print the causes and the waits as JSON");
   command.set_footer(
       "It reads the statistics pages of the processes, and does not touch the processes. Exit "

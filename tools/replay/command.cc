@@ -85,9 +85,7 @@ void add_command(tools::CommandLine& line) {
               "open",
               "FILE");
   command.add_flag("--json", options->json, "Print a line of JSON for each event");
-  command.add("--dir", options->directory,
-              "The directory of the statistics pages (default: BEELINE_STATS_DIR, or /dev/shm)",
-              "FOLDER");
+  command.add_pages_folder(options->directory);
   command.set_footer(
       "The page of a process that was killed or has failed stays for about an hour, or until "
       "newer ones take 16 MiB. Copy it from each host to see all of a job.");

@@ -105,9 +105,7 @@ void add_command(tools::CommandLine& line) {
                    "Measure once, print and end; without a terminal, that is what it does");
   command.add_flag("--connections", options->connections, "Also list each connection");
   command.add("--seconds", options->seconds, "How long to measure, and to show (default 1)");
-  command.add("--dir", options->directory,
-              "The directory of the statistics pages (default: BEELINE_STATS_DIR, or /dev/shm)",
-              "FOLDER");
+  command.add_pages_folder(options->directory);
   command.set_footer(
       "It reads the statistics pages of the processes, and does not "
       "touch the processes.");
