@@ -44,6 +44,14 @@ std::string pointer_kinds(int support) {
   return text;
 }
 
+Outcome<bool> init_plugin(Net& net, ncclDebugLogger_t log) {
+  static ncclNetCommConfig_v12_t config{NCCL_NET_TRAFFIC_CLASS_UNDEF};
+  constexpr std::uint64_t kCommId = 0xBEE;
+  const ncclResult_t result = net.calls.init(&net.ctx, kCommId, &config, log, nullptr);
+  if (result != ncclSuccess) return fail(std::string(NetFailure{"init", result}));
+  return true;
+}
+
 Outcome<std::vector<Device>> list_devices(const Net& net) {
   int count = 0;
   const ncclResult_t counted = net.calls.devices(&count);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The devices of a plugin, and the choice of a device for each comm.
+// The start of a plugin, its devices, and the choice of a device for each comm.
 #pragma once
 
 #include <string>
@@ -17,6 +17,9 @@ struct Device {
   std::string name;
   bool is_merged = false;  // to another device of the list: NCCL then no longer uses this one
 };
+
+// Calls the plugin's init.
+Outcome<bool> init_plugin(Net& net, ncclDebugLogger_t log);
 
 Outcome<std::vector<Device>> list_devices(const Net& net);
 

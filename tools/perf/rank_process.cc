@@ -47,14 +47,6 @@ void report_phase(Team& team, const char* phase) {
   team.send(FrameKind::kStatus, encode(Status{.phase = phase}));
 }
 
-Outcome<bool> init_plugin(Net& net) {
-  static ncclNetCommConfig_v12_t config{NCCL_NET_TRAFFIC_CLASS_UNDEF};
-  constexpr std::uint64_t kCommId = 0xBEE;
-  const ncclResult_t result = net.calls.init(&net.ctx, kCommId, &config, plugin_log, nullptr);
-  if (result != ncclSuccess) return fail(std::string(NetFailure{"init", result}));
-  return true;
-}
-
 // Checks --dev and --memory for all comms at the start, rather than when a comm uses them. Returns
 // whether any received data will be flushed.
 Outcome<bool> check_devices(const Options& options, const RankMemory& memory, const Net& net,
@@ -93,66 +85,63 @@ RankFacts describe_rank(const Net& net, const std::vector<Device>& devices) {
 }
 
 struct Ended {
-  std::string why;
   int code;
+  std::string why;
 };
 
+template <class T>
+Result<T, Ended> or_end(int code, Outcome<T> outcome) {
+  if (outcome) return *std::move(outcome);
+  return fail(Ended{code, outcome.error().text});
+}
+
 Result<bool, Ended> live(const Options& options, const Pattern& pattern, Team& team) {
-  if (options.pin) {
-    const Outcome<bool> pinned = pin_rank(team.rank());
-    if (!pinned) return fail(Ended{pinned.error().text, tools::kUsage});
-  }
+  if (options.pin) BL_TRY(or_end(tools::kUsage, pin_rank(team.rank())));
   report_phase(team, "opening its memory");
-  const Outcome<RankMemory> memory = RankMemory::open(options.memory, team.rank());
-  if (!memory) return fail(Ended{memory.error().text, tools::kUsage});
+  const RankMemory memory =
+      BL_TRY(or_end(tools::kUsage, RankMemory::open(options.memory, team.rank())));
   report_phase(team, "loading the plugin");
-  Outcome<nccl::Net> loaded = nccl::load_plugin(options.plugin, options.abi);
-  if (!loaded) return fail(Ended{loaded.error().text, tools::kUsage});
-  Net net{*std::move(loaded)};
+  Net net{BL_TRY(or_end(tools::kUsage, nccl::load_plugin(options.plugin, options.abi)))};
   report_phase(team, "in the plugin's init");
-  const Outcome<bool> started = init_plugin(net);
-  if (!started) return fail(Ended{started.error().text, tools::kFailed});
+  BL_TRY(or_end(tools::kFailed, init_plugin(net, plugin_log)));
   report_phase(team, "in the plugin's devices");
-  Outcome<std::vector<Device>> devices = list_devices(net);
-  if (devices) devices = merge_devices(net, *std::move(devices), options.rails);
-  if (!devices) return fail(Ended{devices.error().text, tools::kUsage});
-  RankFacts facts = describe_rank(net, *devices);
+  std::vector<Device> devices = BL_TRY(or_end(tools::kUsage, list_devices(net)));
+  devices = BL_TRY(or_end(tools::kUsage, merge_devices(net, std::move(devices), options.rails)));
+  RankFacts facts = describe_rank(net, devices);
   if (!options.list) {
-    const Outcome<bool> flushes = check_devices(options, *memory, net, *devices, team.rank());
-    if (!flushes) return fail(Ended{flushes.error().text, tools::kUsage});
-    facts.memory = describe_memory(*memory, *flushes);
+    const bool flushes =
+        BL_TRY(or_end(tools::kUsage, check_devices(options, memory, net, devices, team.rank())));
+    facts.memory = describe_memory(memory, flushes);
   }
   team.send(FrameKind::kPlugin, encode(facts));
   if (!options.list) {
     std::optional<Rank> rank;
     try {
-      rank.emplace(options, team, *memory, net, std::move(*devices));
+      rank.emplace(options, team, memory, net, std::move(devices));
     } catch (const std::system_error& error) {
       return fail(Ended{
+          tools::kFailed,
           fmt::format(
               "cannot start the service and progress threads: {}; raise the limit on processes "
               "(ulimit -u)",
-              error.what()),
-          tools::kFailed});
+              error.what())});
     }
     const Outcome<bool> ran = pattern.run(*rank);
     if (!ran) {
-      return fail(Ended{fmt::format("{} ({})", ran.error().text, rank->phase()), tools::kFailed});
+      return fail(Ended{tools::kFailed, fmt::format("{} ({})", ran.error().text, rank->phase())});
     }
   }
   report_phase(team, "in the plugin's finalize");
   const ncclResult_t result = net.calls.finalize(net.ctx);
-  if (result != ncclSuccess) {
-    return fail(Ended{NetFailure{"finalize", result}, tools::kFailed});
-  }
-  return true;
+  if (result == ncclSuccess) return true;
+  return fail(Ended{tools::kFailed, NetFailure{"finalize", result}});
 }
 
 Result<bool, Ended> live_or_say(const Options& options, const Pattern& pattern, Team& team) {
   try {
     return live(options, pattern, team);
   } catch (const std::exception& error) {
-    return fail(Ended{tools::describe(error), tools::kFailed});
+    return fail(Ended{tools::kFailed, tools::describe(error)});
   }
 }
 

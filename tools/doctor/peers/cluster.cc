@@ -9,7 +9,6 @@
 #include <set>
 #include <utility>
 
-#include "common/base/launchers.h"
 #include "tools/cli/host_name.h"
 #include "tools/doctor/peers/launch.h"
 #include "tools/doctor/peers/member.h"
@@ -30,7 +29,7 @@ LineStream stream_over(perf::FrameSocket& socket) {
 
 }  // namespace
 
-Outcome<Place> place_of_this_process() {
+Outcome<LaunchedAs> place_of_this_process() {
   const std::optional<LaunchedAs> launched = launched_as();
   if (!launched) {
     return fail(
@@ -43,13 +42,13 @@ Outcome<Place> place_of_this_process() {
         fmt::format("{}={} and {}={}: --cluster needs two processes or more, on different hosts",
                     by.rank, rank, by.ranks, ranks));
   }
-  return Place{.rank = static_cast<int>(rank), .ranks = static_cast<int>(ranks)};
+  return *launched;
 }
 
-Outcome<std::vector<Peer>> gather_cluster(const std::string& rendezvous, const Place& place) {
+Outcome<std::vector<Peer>> gather_cluster(const std::string& rendezvous, const LaunchedAs& place) {
   perf::Admission admission({.command = "doctor",
                              .rendezvous = rendezvous,
-                             .ranks = place.ranks,
+                             .ranks = static_cast<int>(place.ranks),
                              .timeout_seconds = kGatherSeconds},
                             BL_TRY(perf::RendezvousListener::open(rendezvous)));
   std::vector<perf::Joined> ranks = BL_TRY(admission.gather());
@@ -64,10 +63,9 @@ Outcome<std::vector<Peer>> gather_cluster(const std::string& rendezvous, const P
   return all;
 }
 
-int join_cluster(const std::string& rendezvous, const Place& place) {
+int join_cluster(const std::string& rendezvous, const LaunchedAs& place) {
   std::signal(SIGPIPE, SIG_IGN);
-  const perf::Hello hello = {.rank = static_cast<std::size_t>(place.rank),
-                             .about = tools::name_of_this_host()};
+  const perf::Hello hello = {.rank = place.rank, .about = tools::name_of_this_host()};
   Outcome<perf::FrameSocket> socket = perf::join("doctor", rendezvous, hello, kGatherSeconds);
   if (!socket) return tools::print_error(socket.error());
   return serve(stream_over(*socket));

@@ -112,13 +112,9 @@ void have_failures_shown() {
 
 Outcome<RailsOfHost> Member::open_plugin() {
   have_failures_shown();
-  static ncclNetCommConfig_v12_t config{NCCL_NET_TRAFFIC_CLASS_UNDEF};
-  constexpr std::uint64_t kCommId = 0xBEE;
   perf::Net net{BL_TRY(nccl::load_plugin("", 0))};
-  const ncclResult_t result = net.calls.init(&net.ctx, kCommId, &config, keep_warning, nullptr);
-  if (result != ncclSuccess) {
-    return fail(explained(std::string(perf::NetFailure{"init", result})));
-  }
+  const Outcome<bool> started = perf::init_plugin(net, keep_warning);
+  if (!started) return fail(explained(started.error().text));
   net_ = std::move(net);
   Outcome<std::vector<perf::Device>> devices = perf::list_devices(*net_);
   if (!devices) return fail(explained(devices.error().text));

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "common/base/clock.h"
+#include "tools/perf/content.h"
 
 namespace beeline::doctor {
 namespace {
@@ -26,10 +27,6 @@ constexpr int kRoundTrips = 30;
 constexpr std::int64_t kStreamNs = 20 * kNsPerMs;
 constexpr std::uint64_t kFirstMessages = 4;
 constexpr std::uint64_t kMostStreamed = 1 << 16;
-
-std::uint8_t payload_byte(std::size_t at, bool from_first) {
-  return static_cast<std::uint8_t>(at * 31 + (at >> 8) + (from_first ? 7 : 113));
-}
 
 }  // namespace
 
@@ -109,7 +106,7 @@ Outcome<void> RailProbe::measure(bool is_first, ProbeResult& result) {
     least_ns = std::min(least_ns, now_ns() - start);
   }
   result.round_trip_us = static_cast<double>(least_ns) / 1e3;
-  for (std::size_t i = 0; i < kPayload; ++i) *send_buffer_->stage(i) = payload_byte(i, is_first);
+  perf::fill(send_buffer_->stage(), kPayload, perf::content_id(is_first));
   BL_TRY(send_buffer_->store({0, kPayload}));
   BL_TRY(exchange(kPayload, is_first));
   const std::string wrong = BL_TRY(wrong_payload(!is_first));
@@ -172,16 +169,10 @@ Outcome<void> RailProbe::wait_for_message(std::size_t bytes) {
 
 Outcome<std::string> RailProbe::wrong_payload(bool from_first) const {
   const std::uint8_t* const data = BL_TRY(recv_buffer_->fetch({0, kPayload}));
-  std::size_t first = kPayload;
-  std::size_t count = 0;
-  for (std::size_t i = 0; i < kPayload; ++i) {
-    if (data[i] == payload_byte(i, from_first)) continue;
-    first = std::min(first, i);
-    ++count;
-  }
-  if (count == 0) return std::string();
-  return fmt::format("{} of {} bytes are not those that were sent, the first at {}", count,
-                     kPayload, first);
+  const perf::Mismatch mismatch = perf::compare(data, kPayload, perf::content_id(from_first));
+  if (mismatch.count == 0) return std::string();
+  return fmt::format("{} of {} bytes are not those that were sent, the first at {}", mismatch.count,
+                     kPayload, mismatch.first);
 }
 
 // A number is sent in memory of the host or of the GPU, like all messages.

@@ -122,7 +122,7 @@ Outcome<int> survey_and_report(std::vector<Peer> peers, const SurveyOptions& sur
 }
 
 Outcome<int> look_at_cluster(const Options& options) {
-  const Place place = BL_TRY(place_of_this_process());
+  const LaunchedAs place = BL_TRY(place_of_this_process());
   BL_TRY(perf::check_rendezvous(options.cluster));
   if (place.rank > 0) return join_cluster(options.cluster, place);
   const SurveyOptions survey = {.seconds = options.seconds, .progress = show_progress};
