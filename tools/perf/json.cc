@@ -6,9 +6,30 @@
 #include "tools/cli/shallow_json.h"
 
 namespace beeline::perf {
-namespace {
 
 using nlohmann::json;
+
+// The library finds these by their names.
+static void to_json(json& all, const std::optional<GpuFacts>& gpu);
+static void from_json(const json& all, std::optional<GpuFacts>& gpu);
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(GpuFacts, ordinal, name, pci, compute)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RankFacts, name, abi, file, pid, host, devices, text, memory,
+                                   gpu, flush)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Status, done, phase, waiting)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Hello, rank, about)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(CpuPerMessage, thread_user_us, thread_system_us, process_user_us,
+                                   process_system_us)
+
+// Null for memory of the host.
+static void to_json(json& all, const std::optional<GpuFacts>& gpu) {
+  all = gpu ? json(*gpu) : json();
+}
+
+static void from_json(const json& all, std::optional<GpuFacts>& gpu) {
+  if (!all.is_null()) gpu = all.get<GpuFacts>();
+}
+
+namespace {
 
 // The plugin chooses the names of devices. Bytes that are not valid UTF-8 must not make this fail.
 std::string text_of(const json& all, int indent = -1) {
@@ -22,38 +43,12 @@ json json_of_terms(const Options& options) {
       {"slice", options.slice},       {"iterations", options.iterations}, {"check", options.check}};
 }
 
-// Null for host memory.
-json json_of(const std::optional<GpuFacts>& gpu) {
-  if (!gpu) return nullptr;
-  return {
-      {"ordinal", gpu->ordinal}, {"name", gpu->name}, {"pci", gpu->pci}, {"compute", gpu->compute}};
-}
-
-json json_of(const RankFacts& facts) {
-  json all{{"name", facts.plugin}, {"abi", facts.abi},   {"file", facts.file},
-           {"pid", facts.pid},     {"host", facts.host}, {"devices", facts.devices},
-           {"text", facts.text}};
-  if (facts.memory) {
-    all["memory"] = facts.memory->kind;
-    all["gpu"] = json_of(facts.memory->gpu);
-    all["flush"] = facts.memory->flush;
-  }
-  return all;
-}
-
-json json_of(const CpuPerMessage& cpu) {
-  return {{"thread_user_us", cpu.thread_user_us},
-          {"thread_system_us", cpu.thread_system_us},
-          {"process_user_us", cpu.process_user_us},
-          {"process_system_us", cpu.process_system_us}};
-}
-
 json json_of(const Row& row) {
   json all{{"size", row.size()}, {"wrong", row.wrong()}};
   for (const Row::Entry& entry : row.entries()) {
     std::visit([&](auto number) { all[entry.key] = number; }, entry.number);
   }
-  if (row.cpu()) all["cpu"] = json_of(*row.cpu());
+  if (row.cpu()) all["cpu"] = *row.cpu();
   return all;
 }
 
@@ -71,48 +66,9 @@ json json_of(const Pattern& pattern, const MergedRow& row) {
   return all;
 }
 
-std::optional<GpuFacts> gpu_of(const json& gpu) {
-  if (gpu.is_null()) return std::nullopt;
-  return GpuFacts{gpu.value("ordinal", 0), gpu.value("name", ""), gpu.value("pci", ""),
-                  gpu.value("compute", "")};
-}
-
-CpuPerMessage cpu_of(const json& cpu) {
-  return {.thread_user_us = cpu.value("thread_user_us", 0.0),
-          .thread_system_us = cpu.value("thread_system_us", 0.0),
-          .process_user_us = cpu.value("process_user_us", 0.0),
-          .process_system_us = cpu.value("process_system_us", 0.0)};
-}
-
 Row::Number number_of(const json& number) {
   if (number.is_number_unsigned()) return number.get<std::uint64_t>();
   return number.get<double>();
-}
-
-Hello hello_of(const json& hello) {
-  return {.rank = hello.at("rank").get<size_t>(), .about = hello.at("about").get<std::string>()};
-}
-
-RankFacts facts_of(const json& all) {
-  RankFacts facts;
-  facts.plugin = all.value("name", "");
-  facts.abi = all.value("abi", 0);
-  facts.file = all.value("file", "");
-  facts.pid = all.value("pid", 0);
-  facts.host = all.value("host", "");
-  for (const json& device : all.at("devices")) facts.devices.push_back(device.get<std::string>());
-  facts.text = all.value("text", "");
-  if (all.contains("memory")) {
-    facts.memory =
-        MemoryFacts{all.value("memory", ""), gpu_of(all.at("gpu")), all.value("flush", false)};
-  }
-  return facts;
-}
-
-Status status_of(const json& status) {
-  return {.done = status.value("done", std::uint64_t{0}),
-          .phase = status.value("phase", ""),
-          .waiting = status.value("waiting", "")};
 }
 
 Row row_of_json(const json& all) {
@@ -121,7 +77,7 @@ Row row_of_json(const json& all) {
   for (const auto& [key, value] : all.items()) {
     if (key == "size" || key == "wrong") continue;
     if (key == "cpu") {
-      row.set_cpu(cpu_of(value));
+      row.set_cpu(value.get<CpuPerMessage>());
     } else {
       row.set(key, number_of(value));
     }
@@ -130,8 +86,8 @@ Row row_of_json(const json& all) {
 }
 
 // Exceptions of nlohmann-json are caught only here. The text may come from an unknown process.
-template <class Message>
-std::optional<Message> decode(Message (*read)(const json&), const std::string& body) {
+template <class Read>
+auto decode(const std::string& body, Read&& read) -> std::optional<decltype(read(json()))> {
   try {
     return read(json::parse(body, tools::AtMostDeep()));
   } catch (const json::exception&) {
@@ -139,31 +95,29 @@ std::optional<Message> decode(Message (*read)(const json&), const std::string& b
   }
 }
 
+template <class Message>
+std::optional<Message> decode(const std::string& body) {
+  return decode(body, [](const json& all) { return all.get<Message>(); });
+}
+
 }  // namespace
 
 std::string terms_of(const Options& options) { return text_of(json_of_terms(options)); }
 
-std::string encode(const Hello& hello) {
-  return text_of({{"rank", hello.rank}, {"about", hello.about}});
-}
-
-std::string encode(const RankFacts& facts) { return text_of(json_of(facts)); }
-
-std::string encode(const Status& status) {
-  return text_of({{"done", status.done}, {"phase", status.phase}, {"waiting", status.waiting}});
-}
-
+std::string encode(const Hello& hello) { return text_of(hello); }
+std::string encode(const RankFacts& facts) { return text_of(facts); }
+std::string encode(const Status& status) { return text_of(status); }
 std::string encode(const Row& row) { return text_of(json_of(row)); }
 
-std::optional<Hello> decode_hello(const std::string& body) { return decode(hello_of, body); }
-std::optional<RankFacts> decode_facts(const std::string& body) { return decode(facts_of, body); }
-std::optional<Status> decode_status(const std::string& body) { return decode(status_of, body); }
-std::optional<Row> decode_row(const std::string& body) { return decode(row_of_json, body); }
+std::optional<Hello> decode_hello(const std::string& body) { return decode<Hello>(body); }
+std::optional<RankFacts> decode_facts(const std::string& body) { return decode<RankFacts>(body); }
+std::optional<Status> decode_status(const std::string& body) { return decode<Status>(body); }
+std::optional<Row> decode_row(const std::string& body) { return decode(body, row_of_json); }
 
 std::string to_json(const Options& options, const Pattern& pattern, const Results& results) {
   const RankFacts& first = results.ranks.front();
   json all{{"pattern", pattern.name},
-           {"plugin", first.plugin},
+           {"plugin", first.name},
            {"abi", first.abi},
            {"options",
             {{"ranks", options.ranks},
@@ -179,7 +133,7 @@ std::string to_json(const Options& options, const Pattern& pattern, const Result
            {"compared", options.check ? json(compared(pattern, options)) : json()},
            {"wrong", results.wrong},
            {"average", {{pattern.average, results.average}}}};
-  for (const RankFacts& facts : results.ranks) all["ranks"].push_back(json_of(facts));
+  for (const RankFacts& facts : results.ranks) all["ranks"].push_back(facts);
   for (const MergedRow& row : results.rows) all["rows"].push_back(json_of(pattern, row));
   return text_of(all, 2);
 }

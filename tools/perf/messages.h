@@ -24,22 +24,18 @@ struct GpuFacts {
   std::string compute = {};  // "9.0"
 };
 
-struct MemoryFacts {
-  std::string kind = {};             // as --memory says it
-  std::optional<GpuFacts> gpu = {};  // none for memory of the host
-  bool flush = false;                // whether something of what arrives is flushed
-};
-
-// Facts about the rank, and about its plugin after init.
+// Facts about the rank, and about its plugin after init. With --list, none about memory.
 struct RankFacts {
-  std::string plugin = {};  // the name that it gives itself
+  std::string name = {};  // that the plugin gives itself
   int abi = 0;
   std::string file = {};
   int pid = 0;
   std::string host = {};
   std::vector<std::string> devices = {};
-  std::string text = {};                   // what --list prints
-  std::optional<MemoryFacts> memory = {};  // none with --list
+  std::string text = {};             // what --list prints
+  std::string memory = {};           // as --memory says it
+  std::optional<GpuFacts> gpu = {};  // none for memory of the host
+  bool flush = false;                // whether something of what arrives is flushed
 };
 
 struct Status {

@@ -61,20 +61,19 @@ Outcome<bool> check_devices(const Options& options, const RankMemory& memory, co
   return flushes;
 }
 
-MemoryFacts describe_memory(const RankMemory& memory, bool flushes) {
-  MemoryFacts facts{.kind = to_string(memory.kind()), .gpu = {}, .flush = flushes};
-  if (memory.gpu() == nullptr) return facts;
+void describe_memory(const RankMemory& memory, RankFacts& facts) {
+  facts.memory = to_string(memory.kind());
+  if (memory.gpu() == nullptr) return;
   const gpu::Gpu& gpu = memory.gpu()->about();
   facts.gpu = GpuFacts{.ordinal = gpu.ordinal,
                        .name = gpu.name,
                        .pci = gpu.pci,
                        .compute = fmt::format("{}.{}", gpu.compute_major, gpu.compute_minor)};
-  return facts;
 }
 
 RankFacts describe_rank(const Net& net, const std::vector<Device>& devices) {
   RankFacts facts;
-  facts.plugin = net.calls.name;
+  facts.name = net.calls.name;
   facts.abi = net.abi;
   facts.file = net.file;
   facts.pid = ::getpid();
@@ -109,9 +108,9 @@ Result<bool, Ended> live(const Options& options, const Pattern& pattern, Team& t
   devices = BL_TRY(or_end(tools::kUsage, merge_devices(net, std::move(devices), options.rails)));
   RankFacts facts = describe_rank(net, devices);
   if (!options.list) {
-    const bool flushes =
+    facts.flush =
         BL_TRY(or_end(tools::kUsage, check_devices(options, memory, net, devices, team.rank())));
-    facts.memory = describe_memory(memory, flushes);
+    describe_memory(memory, facts);
   }
   team.send(FrameKind::kPlugin, encode(facts));
   if (!options.list) {

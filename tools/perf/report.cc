@@ -48,12 +48,9 @@ std::string joined(const std::vector<std::string>& names) {
 
 // Empty for a rank with buffers in host memory that are not flushed.
 std::string memory_of(const RankFacts& rank) {
-  if (!rank.memory) return "";
-  const bool flushes = rank.memory->flush;
-  if (!rank.memory->gpu) return flushes ? ", flushed" : "";
-  const GpuFacts& gpu = *rank.memory->gpu;
-  return fmt::format(", GPU {} {} {} by {}, {}", gpu.ordinal, gpu.pci, gpu.name, rank.memory->kind,
-                     flushes ? "flushed" : "not flushed");
+  if (!rank.gpu) return rank.flush ? ", flushed" : "";
+  return fmt::format(", GPU {} {} {} by {}, {}", rank.gpu->ordinal, rank.gpu->pci, rank.gpu->name,
+                     rank.memory, rank.flush ? "flushed" : "not flushed");
 }
 
 }  // namespace
@@ -65,7 +62,7 @@ void Report::begin(std::vector<RankFacts> ranks) {
   results_.ranks = std::move(ranks);
   const RankFacts& first = results_.ranks.front();
   fmt::print(out_, "# beeline perf {}: {}\n", pattern_.name, pattern_.summary);
-  fmt::print(out_, "# plugin {} (v{}), {}\n", first.plugin, first.abi, first.file);
+  fmt::print(out_, "# plugin {} (v{}), {}\n", first.name, first.abi, first.file);
   fmt::print(out_, "# ranks {} comms {} depth {} slice {}{}\n", options_.ranks, options_.comms,
              options_.depth, options_.slice, options_.check ? "" : " unchecked");
   fmt::print(out_, "# memory {} flush {}\n", to_string(options_.memory), to_string(options_.flush));
