@@ -15,6 +15,9 @@
 namespace beeline::perf {
 namespace {
 
+using ranks::FrameKind;
+using ranks::FrameSocket;
+
 struct Ends {
   FrameSocket ours;
   FrameSocket theirs;

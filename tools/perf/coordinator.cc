@@ -85,44 +85,45 @@ void Coordinator::poll_sockets() {
 }
 
 void Coordinator::serve(size_t rank) {
-  FrameSocket& socket = ranks_[rank].member.socket;
+  ranks::FrameSocket& socket = ranks_[rank].member.socket;
   const bool open = socket.read_some();
   take_frames(rank);
   if (!open && !ranks_[rank].done) on_hang_up(rank);
 }
 
 void Coordinator::take_frames(size_t rank) {
-  while (const std::optional<Frame> frame = ranks_[rank].member.socket.next()) handle(rank, *frame);
+  while (const std::optional<ranks::Frame> frame = ranks_[rank].member.socket.next())
+    handle(rank, *frame);
 }
 
-void Coordinator::handle(size_t rank, const Frame& frame) {
+void Coordinator::handle(size_t rank, const ranks::Frame& frame) {
   RankState& rank_state = ranks_[rank];
-  if (frame.kind != FrameKind::kStatus) progress_ns_ = now_ns();
+  if (frame.kind != ranks::FrameKind::kStatus) progress_ns_ = now_ns();
   switch (frame.kind) {
-    case FrameKind::kPlugin:
+    case ranks::FrameKind::kPlugin:
       rank_state.facts = decode_facts(frame.body);
       return rank_state.facts ? try_begin() : refuse(rank);
-    case FrameKind::kStatus: take_status(rank, frame.body); return;
-    case FrameKind::kGather: {
+    case ranks::FrameKind::kStatus: take_status(rank, frame.body); return;
+    case ranks::FrameKind::kGather: {
       const size_t end = frame.body.find('\0');
       rank_state.gathering_for = frame.body.substr(0, end);
       rank_state.part = frame.body.substr(end + 1);
       try_gather();
       return;
     }
-    case FrameKind::kRow: {
+    case ranks::FrameKind::kRow: {
       std::optional<Row> row = decode_row(frame.body);
       if (!row) return refuse(rank);
       rank_state.rows.push_back(std::move(*row));
       return try_rows();
     }
-    case FrameKind::kFailed: return take_failure(rank, frame.body);
-    case FrameKind::kDone: rank_state.done = true; return;
-    case FrameKind::kHello:
-    case FrameKind::kGathered:
-    case FrameKind::kWelcome:
-    case FrameKind::kChallenge:
-    case FrameKind::kProof: break;  // ranks do not send these
+    case ranks::FrameKind::kFailed: return take_failure(rank, frame.body);
+    case ranks::FrameKind::kDone: rank_state.done = true; return;
+    case ranks::FrameKind::kHello:
+    case ranks::FrameKind::kGathered:
+    case ranks::FrameKind::kWelcome:
+    case ranks::FrameKind::kChallenge:
+    case ranks::FrameKind::kProof: break;  // ranks do not send these
   }
   refuse(rank);
 }
@@ -197,7 +198,7 @@ void Coordinator::try_gather() {
   for (RankState& rank_state : ranks_) {
     rank_state.part.reset();
     rank_state.gathering_for.clear();
-    rank_state.member.socket.send(FrameKind::kGathered, body);
+    rank_state.member.socket.send(ranks::FrameKind::kGathered, body);
   }
 }
 

@@ -12,14 +12,14 @@
 #include <string>
 #include <vector>
 
-#include "tools/perf/frame_socket.h"
 #include "tools/perf/report.h"
+#include "tools/ranks/frame_socket.h"
 
 namespace beeline::perf {
 
 // A rank that was started by this process, or one that connected.
 struct Member {
-  FrameSocket socket;
+  ranks::FrameSocket socket;
   pid_t pid = 0;  // 0 if it is not a child of this process
 };
 
@@ -56,7 +56,7 @@ class Coordinator {
   void poll_sockets();
   void serve(size_t rank);
   void take_frames(size_t rank);
-  void handle(size_t rank, const Frame& frame);
+  void handle(size_t rank, const ranks::Frame& frame);
   void take_failure(size_t rank, const std::string& body);
   void refuse(size_t rank);
   void take_status(size_t rank, const std::string& body);

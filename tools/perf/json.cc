@@ -16,7 +16,6 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(GpuFacts, ordinal, name, pci, compute)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RankFacts, name, abi, file, pid, host, devices, text, memory,
                                    gpu, flush)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Status, done, phase, waiting)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Hello, rank, about)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(CpuPerMessage, thread_user_us, thread_system_us, process_user_us,
                                    process_system_us)
 
@@ -85,7 +84,7 @@ Row row_of_json(const json& all) {
   return row;
 }
 
-// Exceptions of nlohmann-json are caught only here. The text may come from an unknown process.
+// Exceptions of nlohmann-json are caught only here.
 template <class Read>
 auto decode(const std::string& body, Read&& read) -> std::optional<decltype(read(json()))> {
   try {
@@ -104,12 +103,10 @@ std::optional<Message> decode(const std::string& body) {
 
 std::string terms_of(const Options& options) { return text_of(json_of_terms(options)); }
 
-std::string encode(const Hello& hello) { return text_of(hello); }
 std::string encode(const RankFacts& facts) { return text_of(facts); }
 std::string encode(const Status& status) { return text_of(status); }
 std::string encode(const Row& row) { return text_of(json_of(row)); }
 
-std::optional<Hello> decode_hello(const std::string& body) { return decode<Hello>(body); }
 std::optional<RankFacts> decode_facts(const std::string& body) { return decode<RankFacts>(body); }
 std::optional<Status> decode_status(const std::string& body) { return decode<Status>(body); }
 std::optional<Row> decode_row(const std::string& body) { return decode(body, row_of_json); }

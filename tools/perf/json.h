@@ -21,12 +21,10 @@ namespace beeline::perf {
 // If they are equal, the texts are.
 std::string terms_of(const Options& options);
 
-std::string encode(const Hello& hello);
 std::string encode(const RankFacts& facts);
 std::string encode(const Status& status);
 std::string encode(const Row& row);
 
-std::optional<Hello> decode_hello(const std::string& body);
 std::optional<RankFacts> decode_facts(const std::string& body);
 std::optional<Status> decode_status(const std::string& body);
 std::optional<Row> decode_row(const std::string& body);

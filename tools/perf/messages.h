@@ -11,12 +11,6 @@
 
 namespace beeline::perf {
 
-// The first frame of a rank that has proven the token.
-struct Hello {
-  std::size_t rank = 0;
-  std::string about = {};  // of `beeline perf`: its json.h:terms_of; of the doctor: its host
-};
-
 struct GpuFacts {
   int ordinal = 0;
   std::string name = {};

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "tools/perf/rendezvous_socket.h"
+#include "tools/ranks/rendezvous_socket.h"
 
 namespace beeline::perf {
 namespace {
@@ -48,7 +48,7 @@ Outcome<bool> check_meeting(const Options& options) {
         "--rank and --rendezvous go together: the number of this rank, and how it finds rank 0. "
         "Without --rank, start the ranks with srun, mpirun or torchrun");
   }
-  return is_one ? check_rendezvous(options.rendezvous) : true;
+  return is_one ? ranks::check_rendezvous(options.rendezvous) : true;
 }
 
 Outcome<bool> check_checking(const Options& options) {

@@ -18,11 +18,11 @@
 #include "common/base/clock.h"
 #include "tools/cli/output_file.h"
 #include "tools/cli/unknown_word.h"
-#include "tools/perf/admission.h"
 #include "tools/perf/coordinator.h"
 #include "tools/perf/json.h"
 #include "tools/perf/rank_process.h"
-#include "tools/perf/rendezvous.h"
+#include "tools/ranks/admission.h"
+#include "tools/ranks/rendezvous.h"
 
 namespace beeline::perf {
 namespace {
@@ -35,8 +35,8 @@ Outcome<Member> start_rank(const Options& options, const Pattern& pattern, int r
     return fail(
         fmt::format("cannot make a socket pair for rank {}: {}", rank, std::strerror(errno)));
   }
-  Member member{FrameSocket(UniqueFd(ends[0]))};
-  FrameSocket theirs{UniqueFd(ends[1])};
+  Member member{ranks::FrameSocket(UniqueFd(ends[0]))};
+  ranks::FrameSocket theirs{UniqueFd(ends[1])};
   std::fflush(nullptr);  // otherwise the child would print the buffered output again
   member.pid = ::fork();
   if (member.pid < 0) {
@@ -63,31 +63,34 @@ Outcome<std::vector<Member>> start_all(const Options& options, const Pattern& pa
   return members;
 }
 
-Outcome<std::vector<Joined>> gather(const Options& options) {
-  const auto check = [&options](const Hello& hello) -> Outcome<void> {
+Outcome<std::vector<ranks::Joined>> gather(const Options& options) {
+  const auto check = [&options](const ranks::Hello& hello) -> Outcome<void> {
     if (hello.about == terms_of(options)) return {};
     return fail(fmt::format("rank {} was started with other options: {}, rank 0 with {}",
                             hello.rank, hello.about, terms_of(options)));
   };
-  Admission admission({.command = "perf",
-                       .rendezvous = options.rendezvous,
-                       .ranks = options.ranks,
-                       .timeout_seconds = options.timeout_seconds,
-                       .check = check},
-                      BL_TRY(RendezvousListener::open(options.rendezvous)));
+  ranks::Admission admission({.command = "perf",
+                              .rendezvous = options.rendezvous,
+                              .ranks = options.ranks,
+                              .timeout_seconds = options.timeout_seconds,
+                              .check = check},
+                             BL_TRY(ranks::RendezvousListener::open(options.rendezvous)));
   return admission.gather();
 }
 
 Outcome<std::vector<Member>> start_first(const Options& options, const Pattern& pattern) {
   std::vector<Member> members;
-  for (Joined& joined : BL_TRY(gather(options))) members.push_back({std::move(joined.socket)});
+  for (ranks::Joined& joined : BL_TRY(gather(options)))
+    members.push_back({std::move(joined.socket)});
   members[0] = BL_TRY(start_rank(options, pattern, 0, members));
   return members;
 }
 
 int run_remote_rank(const Options& options, const Pattern& pattern) {
-  const Hello hello = {.rank = static_cast<size_t>(options.rank), .about = terms_of(options)};
-  Outcome<FrameSocket> socket = join("perf", options.rendezvous, hello, options.timeout_seconds);
+  const ranks::Hello hello = {.rank = static_cast<size_t>(options.rank),
+                              .about = terms_of(options)};
+  Outcome<ranks::FrameSocket> socket =
+      ranks::join("perf", options.rendezvous, hello, options.timeout_seconds);
   if (!socket) return tools::print_error(socket.error());
   return run_rank(options, pattern, Team(std::move(*socket), options.rank, options.ranks));
 }

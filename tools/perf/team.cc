@@ -9,9 +9,9 @@
 namespace beeline::perf {
 
 Outcome<std::vector<std::string>> Team::gather(const std::string& what, const std::string& part) {
-  const bool sent = socket_.send(FrameKind::kGather, what + '\0' + part);
-  const std::optional<Frame> answer = sent ? socket_.receive() : std::nullopt;
-  if (!answer || answer->kind != FrameKind::kGathered) {
+  const bool sent = socket_.send(ranks::FrameKind::kGather, what + '\0' + part);
+  const std::optional<ranks::Frame> answer = sent ? socket_.receive() : std::nullopt;
+  if (!answer || answer->kind != ranks::FrameKind::kGathered) {
     return fail(kNoCoordinator);
   }
   std::vector<std::string> parts = split_parts(answer->body);

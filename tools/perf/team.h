@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/perf/frame_socket.h"
+#include "tools/ranks/frame_socket.h"
 
 namespace beeline::perf {
 
@@ -17,7 +17,7 @@ class Team {
   static constexpr const char* kNoCoordinator =
       "the coordinator closed the connection; rank 0, or the process that started it, has ended";
 
-  Team(FrameSocket socket, int rank, int ranks)
+  Team(ranks::FrameSocket socket, int rank, int ranks)
       : socket_(std::move(socket)), rank_(rank), ranks_(ranks) {}
 
   int rank() const noexcept { return rank_; }
@@ -34,7 +34,7 @@ class Team {
 
   // Sends without waiting for an answer. False if the coordinator is gone, as the next gather()
   // says.
-  bool send(FrameKind kind, const std::string& body) { return socket_.send(kind, body); }
+  bool send(ranks::FrameKind kind, const std::string& body) { return socket_.send(kind, body); }
 
   // Returns when the coordinator has closed the connection.
   void wait_for_end() {
@@ -44,7 +44,7 @@ class Team {
  private:
   Outcome<std::vector<double>> numbers(const std::string& what, double mine);
 
-  FrameSocket socket_;
+  ranks::FrameSocket socket_;
   int rank_;
   int ranks_;
 };

@@ -12,15 +12,15 @@
 #include "tools/cli/host_name.h"
 #include "tools/doctor/peers/launch.h"
 #include "tools/doctor/peers/member.h"
-#include "tools/perf/admission.h"
-#include "tools/perf/rendezvous.h"
+#include "tools/ranks/admission.h"
+#include "tools/ranks/rendezvous.h"
 
 namespace beeline::doctor {
 namespace {
 
 constexpr int kGatherSeconds = 60;
 
-LineStream stream_over(perf::FrameSocket& socket) {
+LineStream stream_over(ranks::FrameSocket& socket) {
   std::string unread;
   UniqueFd in = socket.release(&unread);
   UniqueFd out(::fcntl(in.get(), F_DUPFD_CLOEXEC, 3));
@@ -46,16 +46,16 @@ Outcome<LaunchedAs> place_of_this_process() {
 }
 
 Outcome<std::vector<Peer>> gather_cluster(const std::string& rendezvous, const LaunchedAs& place) {
-  perf::Admission admission({.command = "doctor",
-                             .rendezvous = rendezvous,
-                             .ranks = static_cast<int>(place.ranks),
-                             .timeout_seconds = kGatherSeconds},
-                            BL_TRY(perf::RendezvousListener::open(rendezvous)));
-  std::vector<perf::Joined> ranks = BL_TRY(admission.gather());
+  ranks::Admission admission({.command = "doctor",
+                              .rendezvous = rendezvous,
+                              .ranks = static_cast<int>(place.ranks),
+                              .timeout_seconds = kGatherSeconds},
+                             BL_TRY(ranks::RendezvousListener::open(rendezvous)));
+  std::vector<ranks::Joined> joined = BL_TRY(admission.gather());
   std::vector<Peer> all = BL_TRY(launch({""}, ""));
   std::set<std::string> hosts = {tools::name_of_this_host()};
   // In the order of the ranks. Further ranks of a host find their connection closed, and end.
-  for (perf::Joined& rank : ranks) {
+  for (ranks::Joined& rank : joined) {
     if (!rank.socket || !hosts.insert(rank.about).second) continue;
     all.push_back({.name = rank.about, .stream = stream_over(rank.socket)});
   }
@@ -65,8 +65,8 @@ Outcome<std::vector<Peer>> gather_cluster(const std::string& rendezvous, const L
 
 int join_cluster(const std::string& rendezvous, const LaunchedAs& place) {
   std::signal(SIGPIPE, SIG_IGN);
-  const perf::Hello hello = {.rank = place.rank, .about = tools::name_of_this_host()};
-  Outcome<perf::FrameSocket> socket = perf::join("doctor", rendezvous, hello, kGatherSeconds);
+  const ranks::Hello hello = {.rank = place.rank, .about = tools::name_of_this_host()};
+  Outcome<ranks::FrameSocket> socket = ranks::join("doctor", rendezvous, hello, kGatherSeconds);
   if (!socket) return tools::print_error(socket.error());
   return serve(stream_over(*socket));
 }

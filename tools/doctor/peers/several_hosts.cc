@@ -16,7 +16,7 @@
 #include "tools/doctor/peers/launch.h"
 #include "tools/doctor/peers/member.h"
 #include "tools/doctor/report.h"
-#include "tools/perf/rendezvous_socket.h"
+#include "tools/ranks/rendezvous_socket.h"
 
 namespace beeline::doctor {
 namespace {
@@ -123,7 +123,7 @@ Outcome<int> survey_and_report(std::vector<Peer> peers, const SurveyOptions& sur
 
 Outcome<int> look_at_cluster(const Options& options) {
   const LaunchedAs place = BL_TRY(place_of_this_process());
-  BL_TRY(perf::check_rendezvous(options.cluster));
+  BL_TRY(ranks::check_rendezvous(options.cluster));
   if (place.rank > 0) return join_cluster(options.cluster, place);
   const SurveyOptions survey = {.seconds = options.seconds, .progress = show_progress};
   return survey_and_report(BL_TRY(gather_cluster(options.cluster, place)), survey, options);

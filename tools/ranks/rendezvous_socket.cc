@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/perf/rendezvous_socket.h"
+#include "tools/ranks/rendezvous_socket.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -25,9 +25,9 @@
 #include <utility>
 
 #include "common/base/clock.h"
-#include "tools/perf/token_proof.h"
+#include "tools/ranks/token_proof.h"
 
-namespace beeline::perf {
+namespace beeline::ranks {
 namespace {
 
 // The timeout for each address of a host name.
@@ -289,4 +289,4 @@ Outcome<RendezvousConnection> dial(const std::string& rendezvous, std::int64_t d
                               .is_from_file = is_from_file};
 }
 
-}  // namespace beeline::perf
+}  // namespace beeline::ranks

@@ -12,9 +12,9 @@
 #include <string>
 #include <string_view>
 
-#include "tools/cli/exit_status.h"
+#include "common/base/problem.h"
 
-namespace beeline::perf {
+namespace beeline::ranks {
 
 inline constexpr std::size_t kChallengeBytes = 32;
 inline constexpr std::size_t kProofBytes = 32;
@@ -36,4 +36,4 @@ std::string proof_of_other_rank(const std::string& token, const Exchange& exchan
 // Takes equally long wherever a wrong proof differs.
 bool are_equal(std::string_view proof, std::string_view right);
 
-}  // namespace beeline::perf
+}  // namespace beeline::ranks

@@ -11,12 +11,12 @@
 #include <string>
 #include <vector>
 
-#include "tools/perf/frame_socket.h"
-#include "tools/perf/messages.h"
-#include "tools/perf/rendezvous_socket.h"
-#include "tools/perf/token_proof.h"
+#include "tools/ranks/frame_socket.h"
+#include "tools/ranks/hello.h"
+#include "tools/ranks/rendezvous_socket.h"
+#include "tools/ranks/token_proof.h"
 
-namespace beeline::perf {
+namespace beeline::ranks {
 
 struct Expected {
   std::string command;  // of the proofs
@@ -63,4 +63,4 @@ class Admission {
   int refused_ = 0;
 };
 
-}  // namespace beeline::perf
+}  // namespace beeline::ranks

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/perf/rendezvous.h"
+#include "tools/ranks/rendezvous.h"
 
 #include <fmt/format.h>
 #include <netinet/in.h>
@@ -11,11 +11,10 @@
 #include <utility>
 
 #include "common/base/clock.h"
-#include "tools/perf/json.h"
-#include "tools/perf/rendezvous_socket.h"
-#include "tools/perf/token_proof.h"
+#include "tools/ranks/rendezvous_socket.h"
+#include "tools/ranks/token_proof.h"
 
-namespace beeline::perf {
+namespace beeline::ranks {
 namespace {
 
 constexpr useconds_t kBetweenAttempts = 20'000;
@@ -52,7 +51,7 @@ Outcome<void> prove(FrameSocket& socket, const RendezvousConnection& made, Excha
                           "same text for HOST:PORT; if they are the same, another process "
                           "has taken the port: choose another one")));
   }
-  const std::string text = encode(hello);
+  const std::string text = text_of(hello);
   socket.send(FrameKind::kHello, proof_of_other_rank(made.token, exchange, text) + text);
   return {};
 }
@@ -92,4 +91,4 @@ Outcome<FrameSocket> join(const std::string& command, const std::string& rendezv
   }
 }
 
-}  // namespace beeline::perf
+}  // namespace beeline::ranks

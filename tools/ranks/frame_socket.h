@@ -11,13 +11,13 @@
 #include <utility>
 
 #include "common/base/fd.h"
-#include "tools/cli/exit_status.h"
+#include "common/base/problem.h"
 
-namespace beeline::perf {
+namespace beeline::ranks {
 
 enum class FrameKind : std::uint8_t {
   // rank to coordinator
-  kHello = 1,  // the proof of the token, then JSON: the rank, and what it tells of itself
+  kHello = 1,  // the proof of the token, then hello.h: the rank, and what it tells of itself
   kPlugin,     // JSON: the plugin and its devices
   kStatus,     // JSON: how much is done, and what it waits for
   kGather,     // the purpose, NUL, the part of this rank
@@ -77,4 +77,4 @@ class FrameSocket {
   std::string in_;
 };
 
-}  // namespace beeline::perf
+}  // namespace beeline::ranks

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A client sends a challenge, gets rank 0's proof, and sends its own proof and its rank.
-#include "tools/perf/admission.h"
+#include "tools/ranks/admission.h"
 
 #include <fmt/format.h>
 #include <netdb.h>
@@ -18,9 +18,8 @@
 #include <utility>
 
 #include "common/base/clock.h"
-#include "tools/perf/json.h"
 
-namespace beeline::perf {
+namespace beeline::ranks {
 namespace {
 
 // A hello is smaller than a kilobyte, apart from its list of sizes.
@@ -157,7 +156,7 @@ std::optional<Hello> Admission::proven_hello(const Client& client, const Frame& 
   const std::string proof = frame.body.substr(0, kProofBytes);
   const std::string hello = frame.body.substr(proof.size());
   const std::string right = proof_of_other_rank(listener_.token(), client.exchange, hello);
-  return are_equal(proof, right) ? decode_hello(hello) : std::nullopt;
+  return are_equal(proof, right) ? read_hello(hello) : std::nullopt;
 }
 
 // The client has the token, so any error here is a mistake of the user.
@@ -183,4 +182,4 @@ void Admission::refuse(Clients::iterator client) {
   clients_.erase(client);
 }
 
-}  // namespace beeline::perf
+}  // namespace beeline::ranks

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A frame consists of the length of the rest, the kind and the body.
-#include "tools/perf/frame_socket.h"
+#include "tools/ranks/frame_socket.h"
 
 #include <poll.h>
 #include <sys/socket.h>
@@ -13,7 +13,7 @@
 
 #include "common/base/clock.h"
 
-namespace beeline::perf {
+namespace beeline::ranks {
 namespace {
 
 using Length = std::uint32_t;
@@ -74,4 +74,4 @@ std::optional<Frame> FrameSocket::receive(std::int64_t deadline_ns) {
   }
 }
 
-}  // namespace beeline::perf
+}  // namespace beeline::ranks

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/perf/token_proof.h"
+#include "tools/ranks/token_proof.h"
 
 #include <fmt/format.h>
 #include <sodium.h>
@@ -8,7 +8,7 @@
 #include <cerrno>
 #include <cstring>
 
-namespace beeline::perf {
+namespace beeline::ranks {
 namespace {
 
 static_assert(kProofBytes == crypto_auth_hmacsha512256_BYTES);
@@ -56,4 +56,4 @@ bool are_equal(std::string_view proof, std::string_view right) {
          sodium_memcmp(proof.data(), right.data(), right.size()) == 0;
 }
 
-}  // namespace beeline::perf
+}  // namespace beeline::ranks

@@ -10,10 +10,10 @@
 #include <string>
 
 #include "common/base/fd.h"
+#include "common/base/problem.h"
 #include "common/base/rendezvous_token.h"
-#include "tools/cli/exit_status.h"
 
-namespace beeline::perf {
+namespace beeline::ranks {
 
 // Checks the form of the argument, and with HOST:PORT that there is a token.
 Outcome<bool> check_rendezvous(const std::string& rendezvous);
@@ -54,4 +54,4 @@ struct RendezvousConnection {
 // error is kDenied.
 Outcome<RendezvousConnection> dial(const std::string& rendezvous, std::int64_t deadline_ns);
 
-}  // namespace beeline::perf
+}  // namespace beeline::ranks

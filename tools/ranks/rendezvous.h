@@ -5,10 +5,10 @@
 
 #include <string>
 
-#include "tools/perf/frame_socket.h"
-#include "tools/perf/messages.h"
+#include "tools/ranks/frame_socket.h"
+#include "tools/ranks/hello.h"
 
-namespace beeline::perf {
+namespace beeline::ranks {
 
 // `command` is that of all ranks. Returns when all ranks have connected. Rank 0 has to prove that
 // it knows the token before this rank tells anything of itself, and nothing else that it sends is
@@ -16,4 +16,4 @@ namespace beeline::perf {
 Outcome<FrameSocket> join(const std::string& command, const std::string& rendezvous,
                           const Hello& hello, int timeout_seconds);
 
-}  // namespace beeline::perf
+}  // namespace beeline::ranks

@@ -19,13 +19,12 @@
 
 #include "common/base/clock.h"
 #include "tests/support/catch.h"
-#include "tools/perf/admission.h"
-#include "tools/perf/json.h"
-#include "tools/perf/rendezvous.h"
-#include "tools/perf/rendezvous_socket.h"
-#include "tools/perf/token_proof.h"
+#include "tools/ranks/admission.h"
+#include "tools/ranks/rendezvous.h"
+#include "tools/ranks/rendezvous_socket.h"
+#include "tools/ranks/token_proof.h"
 
-namespace beeline::perf {
+namespace beeline::ranks {
 namespace {
 
 namespace fs = std::filesystem;
@@ -65,7 +64,7 @@ void speak(FrameSocket& socket, const std::string& token, std::size_t rank) {
   const std::optional<Frame> answer = socket.receive(now_ns() + 60 * kNsPerSec);
   REQUIRE(answer);
   exchange.of_rank_0 = answer->body.substr(0, kChallengeBytes);
-  const std::string hello = encode(Hello{.rank = rank});
+  const std::string hello = text_of(Hello{.rank = rank});
   CHECK(socket.send(FrameKind::kHello, proof_of_other_rank(token, exchange, hello) + hello));
 }
 
@@ -284,4 +283,4 @@ TEST_CASE("meeting: a rank tells nothing to a process without the token", "[tool
 }
 
 }  // namespace
-}  // namespace beeline::perf
+}  // namespace beeline::ranks
