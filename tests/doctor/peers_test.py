@@ -219,12 +219,12 @@ exit "$status"
     def test_a_member_tells_nothing_to_a_rank_0_without_the_token(self):
         def impostor(answer):
             def rank_0(line):
-                kind, challenge = strangers.received(line)
-                self.assertEqual((kind, len(challenge)), (strangers.CHALLENGE, strangers.RANDOM))
-                line.sendall(strangers.frame(strangers.PROOF, answer(challenge, self.place_of(line))))
+                challenge = strangers.received(line)
+                self.assertEqual(len(challenge), strangers.DIGITS)
+                strangers.send(line, answer(challenge, self.place_of(line)))
                 self.assertIsNone(strangers.received(line))
             return rank_0
-        random = bytes(strangers.RANDOM)
+        random = strangers.ZEROS
 
         def proof(challenge, place, end=strangers.RANK_0, token=TOKEN):
             return random + strangers.proof(end, token, random, challenge, *place)
@@ -241,22 +241,22 @@ exit "$status"
 
     def test_a_member_takes_no_variable_and_no_library_from_rank_0(self):
         def rank_0(line):
-            random = bytes(strangers.RANDOM)
-            challenge = strangers.received(line)[1]
+            random = strangers.ZEROS
+            challenge = strangers.received(line)
             place = self.place_of(line)
             proof = strangers.proof(strangers.RANK_0, TOKEN, random, challenge, *place)
-            line.sendall(strangers.frame(strangers.PROOF, random + proof))
-            said = strangers.received(line)[1]
-            proof, hello = said[:strangers.RANDOM], said[strangers.RANDOM:]
+            strangers.send(line, random + proof)
+            said = strangers.received(line)
+            proof, hello = said[:strangers.DIGITS], said[strangers.DIGITS:]
             self.assertEqual(proof, strangers.proof(strangers.OTHER_RANK, TOKEN, random, challenge, *place, hello))
-            self.assertEqual(hello.split()[0], b"1")
-            line.sendall(strangers.frame(strangers.WELCOME, b""))
+            self.assertEqual(hello.split()[0], "1")
+            strangers.send(line, "welcome")
             answers = line.makefile()
             for ask in (0, 1):
                 request = {"ask": ask, "seconds": 0, "rail": 0, "in_gpu_memory": False, "is_first": False, "handle": "",
                            "variables": {"BEELINE_IBVERBS_LIB": "/none.so", "BEELINE_WOMBAT": "1"},
                            "plugin": "/none.so"}
-                line.sendall(json.dumps(request).encode() + b"\n")
+                strangers.send(line, json.dumps(request))
                 answer = answers.readline()
                 self.assertNotRegex(answer, "none.so|WOMBAT")
             self.assertIn("libnccl-net-beeline.so", answer)

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <sys/resource.h>
-#include <sys/socket.h>
 
-#include <array>
 #include <set>
 
-#include "common/base/clock.h"
 #include "tests/support/catch.h"
 #include "tools/doctor/peers/coordinator.h"
 #include "tools/doctor/peers/heat_map.h"
@@ -51,18 +48,6 @@ Found found_in(const Survey& survey) {
     found.emplace(std::string(finding.id), finding.subject);
   }
   return found;
-}
-
-struct Streams {
-  LineStream a;
-  LineStream b;
-};
-
-Streams connected_streams() {
-  std::array<int, 2> ends{};
-  REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends.data()) == 0);
-  return {.a = {UniqueFd(ends[0]), UniqueFd(::dup(ends[0]))},
-          .b = {UniqueFd(ends[1]), UniqueFd(::dup(ends[1]))}};
 }
 
 }  // namespace
@@ -262,27 +247,6 @@ TEST_CASE("doctor, peers: colors leave the columns of a table aligned", "[tools]
     colored.erase(at, colored.find('m', at) - at + 1);
   }
   CHECK(colored == table_text(tables[0], false));
-}
-
-TEST_CASE("doctor, peers: a line arrives whole, however it was written", "[tools]") {
-  auto [a, b] = connected_streams();
-  CHECK_FALSE(b.is_readable());
-  REQUIRE(a.send("first\nsecond"));  // as two lines at once
-  CHECK(*b.receive(now_ns() + kNsPerSec) == "first");
-  CHECK(b.is_readable());
-  CHECK(*b.receive(now_ns() + kNsPerSec) == "second");
-  REQUIRE(a.send(std::string(1000, 'x')));
-  const Outcome<std::string> longer = b.receive(now_ns() + kNsPerSec, 999);
-  REQUIRE_FALSE(longer);
-  CHECK(longer.error().text == "sends a line that is too long");
-  CHECK(b.receive(now_ns() + kNsPerSec)->size() == 1000);
-  const Outcome<std::string> none = b.receive(now_ns() + kNsPerMs);
-  REQUIRE_FALSE(none);
-  CHECK(none.error().text == "does not answer");
-  a = LineStream();
-  const Outcome<std::string> ended = b.receive(now_ns() + kNsPerSec);
-  REQUIRE_FALSE(ended);
-  CHECK(ended.error().text == "has ended");
 }
 
 // In kilobytes.

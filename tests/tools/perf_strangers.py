@@ -14,69 +14,57 @@ import os
 import pathlib
 import socket
 import stat
-import struct
 import sys
 import time
 
-HELLO, WELCOME, CHALLENGE, PROOF = 1, 9, 10, 11
 RANK_0, OTHER_RANK = b"beeline: rank 0", b"beeline: other rank"
-RANDOM = 32  # bytes of a challenge, and of a proof
+DIGITS = 64  # of a challenge, and of a proof
+ZEROS = "0" * DIGITS
 PATIENCE = 30  # seconds; bounds a hang
 
 
-def frame(kind, body):
-    return struct.pack("<IB", len(body), kind) + body
-
-
-def hello(text):
-    return frame(HELLO, text.encode())
-
-
-def proof(end, token, of_rank_0, of_other_rank, command="perf", address="", said=b""):
+def proof(end, token, of_rank_0, of_other_rank, command="perf", address="", said=""):
     """`address` is HOST:PORT, or empty if the ranks meet by a file; `said` is the hello of the other rank."""
-    parts = end, command.encode(), address.encode(), of_rank_0, of_other_rank, said
+    parts = end, command.encode(), address.encode(), of_rank_0.encode(), of_other_rank.encode(), said.encode()
     text = b"".join(b"%d:%s" % (len(part), part) for part in parts)
-    return hmac.new(token.encode(), text, "sha512").digest()[:RANDOM]
+    return hmac.new(token.encode(), text, "sha512").hexdigest()[:DIGITS]
+
+
+def send(line, text):
+    line.sendall(text.encode() + b"\n")
 
 
 def received(line):
-    """The kind and the body of one frame; None if the connection has ended."""
-    def exactly(count):
-        data = b""
-        while len(data) < count:
-            part = line.recv(count - len(data))
-            if not part:
-                return None
-            data += part
-        return data
-    head = exactly(5)
-    if head is None:
-        return None
-    length, kind = struct.unpack("<IB", head)
-    return kind, exactly(length)
+    """A line of text; None if the connection has ended."""
+    text = b""
+    while not text.endswith(b"\n"):
+        part = line.recv(1)
+        if not part:
+            return None
+        text += part
+    return text[:-1].decode()
 
 
+ABOUT = '1 {"a": "b"}'
 WORDS = {
     "a web browser": b"GET / HTTP/1.0\r\n\r\n",
-    "4 GiB announced": struct.pack("<IB", 0xFFFFFFFF, HELLO),
-    "1 MiB announced": struct.pack("<IB", 1 << 20, HELLO),
-    "an empty hello": hello(""),
-    "another frame": frame(2, b"{}"),
-    "an unknown frame": frame(200, b""),
-    "no proof": hello("1 {}"),
-    "a short challenge": frame(CHALLENGE, b"x"),
-    "a long challenge": frame(CHALLENGE, b"x" * 33),
+    "a line without an end": b"x" * 70_000,
+    "an empty line": b"\n",
+    "no text": b"\0\xff\n",
+    "no challenge": ABOUT.encode() + b"\n",
+    "a proof before a challenge": (ZEROS + ABOUT).encode() + b"\n",
+    "a short challenge": b"0\n",
+    "a long challenge": ZEROS.encode() + b"0\n",
 }
-ABOUT = b"1 {}"
 # What a stranger sends after rank 0's challenge and proof.
 PROOFS = {
-    "no proof": lambda prove, proof_of_rank_0: b"",
-    "a wrong proof": lambda prove, proof_of_rank_0: bytes(RANDOM),
+    "no proof": lambda prove, proof_of_rank_0: "",
+    "a wrong proof": lambda prove, proof_of_rank_0: ZEROS,
     "rank 0's own proof": lambda prove, proof_of_rank_0: proof_of_rank_0,
     "the proof with a token that is empty": lambda prove, proof_of_rank_0: prove(token=""),
     "the proof of another command": lambda prove, proof_of_rank_0: prove(command="soak"),
     "the proof at another address": lambda prove, proof_of_rank_0: prove(address="127.0.0.1:1"),
-    "the proof of another hello": lambda prove, proof_of_rank_0: prove(said=ABOUT.replace(b"1", b"2")),
+    "the proof of another hello": lambda prove, proof_of_rank_0: prove(said=ABOUT.replace("1", "2")),
 }
 
 
@@ -117,15 +105,15 @@ def crowd(address, token, command):
             expect_end(name, line)
     for name, answer in PROOFS.items():
         with socket.create_connection(address, PATIENCE) as line:
-            line.sendall(frame(CHALLENGE, bytes(RANDOM)))
-            kind, body = received(line)
-            of_rank_0, proof_of_rank_0 = body[:RANDOM], body[RANDOM:]
-            if kind != PROOF or proof_of_rank_0 != proof(RANK_0, token, of_rank_0, bytes(RANDOM), command):
+            send(line, ZEROS)
+            answer_of_rank_0 = received(line)
+            of_rank_0, proof_of_rank_0 = answer_of_rank_0[:DIGITS], answer_of_rank_0[DIGITS:]
+            if proof_of_rank_0 != proof(RANK_0, token, of_rank_0, ZEROS, command):
                 sys.exit(f"{name}: rank 0 does not prove that it knows the token")
-            right = {"end": OTHER_RANK, "token": token, "of_rank_0": of_rank_0, "of_other_rank": bytes(RANDOM),
+            right = {"end": OTHER_RANK, "token": token, "of_rank_0": of_rank_0, "of_other_rank": ZEROS,
                      "command": command, "said": ABOUT}
             prove = lambda **changes: proof(**{**right, **changes})
-            line.sendall(frame(HELLO, answer(prove, proof_of_rank_0) + ABOUT))
+            send(line, answer(prove, proof_of_rank_0) + ABOUT)
             expect_end(name, line)
     print("turned away", flush=True)
     time.sleep(10 * PATIENCE)
@@ -135,8 +123,8 @@ def crowd(address, token, command):
 def drip(address, *_):
     with socket.create_connection(address) as line:
         try:
-            for byte in hello("1 " + "x" * 10000):
-                line.sendall(bytes([byte]))
+            for _ in range(10000):
+                line.sendall(b"x")
                 time.sleep(0.05)
         except OSError:
             return

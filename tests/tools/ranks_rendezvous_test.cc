@@ -58,14 +58,14 @@ RendezvousConnection dialled(const std::string& file) {
 }
 
 // As a rank of the command "perf" that has read the token in the file.
-void speak(FrameSocket& socket, const std::string& token, std::size_t rank) {
-  Exchange exchange = {.command = "perf", .of_other_rank = std::string(kChallengeBytes, 'c')};
-  CHECK(socket.send(FrameKind::kChallenge, exchange.of_other_rank));
-  const std::optional<Frame> answer = socket.receive(now_ns() + 60 * kNsPerSec);
+void speak(LineStream& stream, const std::string& token, std::size_t rank) {
+  Exchange exchange = {.command = "perf", .of_other_rank = std::string(kChallengeDigits, 'c')};
+  CHECK(stream.send(exchange.of_other_rank));
+  const Outcome<std::string> answer = stream.receive(now_ns() + 60 * kNsPerSec);
   REQUIRE(answer);
-  exchange.of_rank_0 = answer->body.substr(0, kChallengeBytes);
+  exchange.of_rank_0 = answer->substr(0, kChallengeDigits);
   const std::string hello = text_of(Hello{.rank = rank});
-  CHECK(socket.send(FrameKind::kHello, proof_of_other_rank(token, exchange, hello) + hello));
+  CHECK(stream.send(proof_of_other_rank(token, exchange, hello) + hello));
 }
 
 TEST_CASE("meeting: a run removes its own file, not that of a later run", "[tools][meeting]") {
@@ -100,22 +100,20 @@ TEST_CASE("meeting: ranks may all connect before the first of them speaks", "[to
   const Expected expected = {
       .command = "perf", .rendezvous = meeting.file(), .ranks = 80, .timeout_seconds = 60};
   RendezvousListener listener = opened(meeting.file());
-  std::vector<FrameSocket> sockets;
+  std::vector<LineStream> streams;
   std::string token;
   for (int rank = 1; rank < expected.ranks; ++rank) {
     RendezvousConnection made = dialled(meeting.file());
     token = made.token;
-    sockets.emplace_back(std::move(made.fd));
+    streams.emplace_back(std::move(made.fd));
   }
-  FrameSocket stranger(dialled(meeting.file()).fd);
+  LineStream stranger(dialled(meeting.file()).fd);
   Admission admission(expected, std::move(listener));
   auto members = std::async(std::launch::async, [&admission] { return admission.gather(); });
   // Connections are accepted in order, so once the last is refused, all are.
-  stranger.send(FrameKind::kStatus, "{}");
+  CHECK(stranger.send("{}"));
   CHECK_FALSE(stranger.receive());
-  for (std::size_t i = 0; i < sockets.size(); ++i) {
-    speak(sockets[i], token, i + 1);
-  }
+  for (std::size_t i = 0; i < streams.size(); ++i) speak(streams[i], token, i + 1);
   CHECK(members.get());
 }
 
@@ -142,7 +140,7 @@ TEST_CASE("meeting: silent strangers do not take the last descriptor", "[tools][
   strangers.reserve(20);
   for (int i = 0; i < 20; ++i) strangers.push_back(dialled(meeting.file()).fd);
   RendezvousConnection made = dialled(meeting.file());
-  FrameSocket rank(std::move(made.fd));
+  LineStream rank(std::move(made.fd));
   const auto next = static_cast<rlim_t>(UniqueFd(::dup(rank.fd())).get());
   std::vector<UniqueFd> others;
   rlim_t most = 70;
@@ -165,8 +163,8 @@ TEST_CASE("meeting: silent strangers do not take the last descriptor", "[tools][
 TEST_CASE("meeting: a proof holds for one end, one token and one exchange", "[tools][meeting]") {
   const Exchange exchange = {.command = "perf",
                              .address = "node1:4000",
-                             .of_rank_0 = std::string(kChallengeBytes, 'a'),
-                             .of_other_rank = std::string(kChallengeBytes, 'b')};
+                             .of_rank_0 = std::string(kChallengeDigits, 'a'),
+                             .of_other_rank = std::string(kChallengeDigits, 'b')};
   const std::string token = "a token of the ranks";
   const std::string hello = "the hello";
   std::vector<Exchange> others(5, exchange);
@@ -178,7 +176,7 @@ TEST_CASE("meeting: a proof holds for one end, one token and one exchange", "[to
   others[4].address = "fnode1:4000";
   const std::string of_rank_0 = proof_of_rank_0(token, exchange);
   const std::string of_other_rank = proof_of_other_rank(token, exchange, hello);
-  CHECK(of_rank_0.size() == kProofBytes);
+  CHECK(of_rank_0.size() == kProofDigits);
   CHECK(of_rank_0 == proof_of_rank_0(token, exchange));
   CHECK(of_rank_0 != proof_of_other_rank(token, exchange, ""));
   CHECK(of_rank_0 != proof_of_rank_0(token + "2", exchange));
@@ -193,7 +191,7 @@ TEST_CASE("meeting: a proof holds for one end, one token and one exchange", "[to
   CHECK_FALSE(are_equal(of_rank_0, of_other_rank));
   CHECK_FALSE(are_equal(of_rank_0.substr(1), of_rank_0));
   CHECK_FALSE(are_equal("", of_rank_0));
-  CHECK(*random_bytes(kChallengeBytes) != *random_bytes(kChallengeBytes));
+  CHECK(*random_digits(kChallengeDigits) != *random_digits(kChallengeDigits));
 }
 
 // The words of an error that no later attempt can mend.
@@ -273,13 +271,14 @@ TEST_CASE("meeting: a rank tells nothing to a process without the token", "[tool
   // The first attempt, to which rank 0 without the token answers with what it was sent.
   UniqueFd fd;
   while (!fd) fd = UniqueFd(::accept(impostor.fd(), nullptr, nullptr));
-  FrameSocket socket(std::move(fd));
-  const std::optional<Frame> challenge = socket.receive(now_ns() + 60 * kNsPerSec);
+  LineStream stream(std::move(fd));
+  const Outcome<std::string> challenge = stream.receive(now_ns() + 60 * kNsPerSec);
   REQUIRE(challenge);
-  CHECK(challenge->kind == FrameKind::kChallenge);
-  CHECK(challenge->body.size() == kChallengeBytes);
-  CHECK(socket.send(FrameKind::kProof, challenge->body + challenge->body));
-  CHECK_FALSE(socket.receive(now_ns() + 60 * kNsPerSec));
+  CHECK(challenge->size() == kChallengeDigits);
+  CHECK(stream.send(*challenge + *challenge));
+  const Outcome<std::string> more = stream.receive(now_ns() + 60 * kNsPerSec);
+  REQUIRE_FALSE(more);
+  CHECK(more.error().text == "has ended");
 }
 
 }  // namespace

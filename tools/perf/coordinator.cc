@@ -11,7 +11,6 @@
 #include <cstring>
 
 #include "common/base/clock.h"
-#include "tools/perf/gathered.h"
 #include "tools/perf/json.h"
 
 namespace beeline::perf {
@@ -33,26 +32,19 @@ pid_t wait_until(pid_t pid, std::int64_t deadline, int* status) {
   }
 }
 
-std::string death_of(int status) {
-  if (WIFSIGNALED(status)) {
-    return fmt::format("died of signal {} ({})", WTERMSIG(status), strsignal(WTERMSIG(status)));
-  }
-  return fmt::format("ended with status {}", WEXITSTATUS(status));
-}
-
 }  // namespace
 
 Coordinator::Coordinator(const Options& options, const Pattern& pattern,
-                         std::vector<Member> members)
+                         std::vector<ranks::Process> processes)
     : options_(options), report_(options, pattern), started_ns_(now_ns()), progress_ns_(now_ns()) {
-  for (Member& member : members) ranks_.push_back({.member = std::move(member)});
+  for (ranks::Process& one : processes) ranks_.push_back({.process = std::move(one)});
 }
 
 Coordinator::~Coordinator() { end_ranks(); }
 
 int Coordinator::run() {
   // A rank that connected may have sent more than its hello, and that has been read already.
-  for (size_t r = 0; r < ranks_.size(); ++r) take_frames(r);
+  for (size_t r = 0; r < ranks_.size(); ++r) take_lines(r);
   while (!is_over()) {
     poll_sockets();
     check_hang();
@@ -75,7 +67,7 @@ void Coordinator::poll_sockets() {
   std::vector<size_t> ranks;
   for (size_t r = 0; r < ranks_.size(); ++r) {
     if (ranks_[r].done) continue;
-    waiting.push_back({ranks_[r].member.socket.fd(), POLLIN, 0});
+    waiting.push_back({ranks_[r].process.stream.fd(), POLLIN, 0});
     ranks.push_back(r);
   }
   if (::poll(waiting.data(), waiting.size(), kTickMs) <= 0) return;
@@ -85,63 +77,61 @@ void Coordinator::poll_sockets() {
 }
 
 void Coordinator::serve(size_t rank) {
-  ranks::FrameSocket& socket = ranks_[rank].member.socket;
-  const bool open = socket.read_some();
-  take_frames(rank);
-  if (!open && !ranks_[rank].done) on_hang_up(rank);
+  const bool is_open = static_cast<bool>(ranks_[rank].process.stream.read_some());
+  take_lines(rank);
+  if (!is_open && !ranks_[rank].done) on_hang_up(rank);
 }
 
-void Coordinator::take_frames(size_t rank) {
-  while (const std::optional<ranks::Frame> frame = ranks_[rank].member.socket.next())
-    handle(rank, *frame);
+void Coordinator::take_lines(size_t rank) {
+  while (const std::optional<std::string> line = ranks_[rank].process.stream.next()) {
+    handle(rank, *line);
+  }
 }
 
-void Coordinator::handle(size_t rank, const ranks::Frame& frame) {
+void Coordinator::handle(size_t rank, const std::string& line) {
+  if (line.empty()) return refuse(rank);
   RankState& rank_state = ranks_[rank];
-  if (frame.kind != ranks::FrameKind::kStatus) progress_ns_ = now_ns();
-  switch (frame.kind) {
-    case ranks::FrameKind::kPlugin:
-      rank_state.facts = decode_facts(frame.body);
+  const auto kind = static_cast<Kind>(line[0]);
+  const std::string body = line.substr(1);
+  if (kind != Kind::kStatus) progress_ns_ = now_ns();
+  switch (kind) {
+    case Kind::kPlugin:
+      rank_state.facts = decode_facts(body);
       return rank_state.facts ? try_begin() : refuse(rank);
-    case ranks::FrameKind::kStatus: take_status(rank, frame.body); return;
-    case ranks::FrameKind::kGather: {
-      const size_t end = frame.body.find('\0');
-      rank_state.gathering_for = frame.body.substr(0, end);
-      rank_state.part = frame.body.substr(end + 1);
-      try_gather();
-      return;
+    case Kind::kStatus: return take_status(rank, body);
+    case Kind::kGather: {
+      const size_t end = body.find('\0');
+      rank_state.gathering_for = body.substr(0, end);
+      rank_state.part = body.substr(end + 1);
+      return try_gather();
     }
-    case ranks::FrameKind::kRow: {
-      std::optional<Row> row = decode_row(frame.body);
+    case Kind::kRow: {
+      std::optional<Row> row = decode_row(body);
       if (!row) return refuse(rank);
       rank_state.rows.push_back(std::move(*row));
       return try_rows();
     }
-    case ranks::FrameKind::kFailed: return take_failure(rank, frame.body);
-    case ranks::FrameKind::kDone: rank_state.done = true; return;
-    case ranks::FrameKind::kHello:
-    case ranks::FrameKind::kGathered:
-    case ranks::FrameKind::kWelcome:
-    case ranks::FrameKind::kChallenge:
-    case ranks::FrameKind::kProof: break;  // ranks do not send these
+    case Kind::kFailed: {
+      const std::optional<Ended> ended = decode_ended(body);
+      return ended ? take_failure(rank, *ended) : refuse(rank);
+    }
+    case Kind::kDone: rank_state.done = true; return;
   }
   refuse(rank);
 }
 
 // The run fails if a rank reports a failure, even with status 0.
-void Coordinator::take_failure(size_t rank, const std::string& body) {
+void Coordinator::take_failure(size_t rank, const Ended& ended) {
   ranks_[rank].done = true;
   if (failures_.empty()) failed_ns_ = now_ns();
-  const bool is_usage = !body.empty() && body[0] == tools::kUsage;
-  const std::string why = body.size() > 1 ? body.substr(1) : "failed without an error message";
-  failures_.push_back(
-      {fmt::format("rank {}: {}", rank, why), is_usage ? tools::kUsage : tools::kFailed, false});
+  const std::string why = ended.why.empty() ? "failed without an error message" : ended.why;
+  failures_.push_back({fmt::format("rank {}: {}", rank, why),
+                       ended.code == tools::kUsage ? tools::kUsage : tools::kFailed, false});
 }
 
 void Coordinator::refuse(size_t rank) {
-  take_failure(rank, fmt::format("{}sent an invalid message; start all ranks with the same "
-                                 "version of beeline",
-                                 static_cast<char>(tools::kFailed)));
+  take_failure(rank, {tools::kFailed,
+                      "sent an invalid message; start all ranks with the same version of beeline"});
 }
 
 void Coordinator::take_status(size_t rank, const std::string& body) {
@@ -181,7 +171,7 @@ void Coordinator::try_rows() {
 }
 
 void Coordinator::try_gather() {
-  std::vector<std::string> parts;
+  std::string parts;
   for (size_t r = 0; r < ranks_.size(); ++r) {
     if (!ranks_[r].part) return;
     if (ranks_[r].gathering_for != ranks_.front().gathering_for) {
@@ -192,13 +182,12 @@ void Coordinator::try_gather() {
       failed_ns_ = 0;
       return;
     }
-    parts.push_back(*ranks_[r].part);
+    parts += (r == 0 ? "" : " ") + *ranks_[r].part;
   }
-  const std::string body = join_parts(parts);
   for (RankState& rank_state : ranks_) {
     rank_state.part.reset();
     rank_state.gathering_for.clear();
-    rank_state.member.socket.send(ranks::FrameKind::kGathered, body);
+    (void)rank_state.process.stream.send(parts);
   }
 }
 
@@ -207,10 +196,10 @@ void Coordinator::on_hang_up(size_t rank) {
   rank_state.done = true;
   std::string how = "closed its connection";
   int status = 0;
-  if (rank_state.member.pid > 0 && wait_until(rank_state.member.pid, now_ns() + 2 * kNsPerSec,
-                                              &status) == rank_state.member.pid) {
-    rank_state.member.pid = 0;
-    how = death_of(status);
+  pid_t& pid = rank_state.process.pid;
+  if (pid > 0 && wait_until(pid, now_ns() + 2 * kNsPerSec, &status) == pid) {
+    pid = 0;
+    how = ranks::death_of(status, "ended");
   }
   if (failures_.empty()) failed_ns_ = now_ns();
   failures_.push_back(
@@ -246,7 +235,7 @@ void Coordinator::check_hang() {
 void Coordinator::wait_for_exits() {
   const std::int64_t deadline = now_ns() + kExitNs;
   for (size_t r = 0; r < ranks_.size(); ++r) {
-    pid_t& pid = ranks_[r].member.pid;
+    pid_t& pid = ranks_[r].process.pid;
     if (pid == 0) continue;
     int status = 0;
     if (wait_until(pid, deadline, &status) != pid) {
@@ -257,17 +246,19 @@ void Coordinator::wait_for_exits() {
     pid = 0;
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0) continue;
     failures_.push_back(
-        {fmt::format("rank {} was done, and then {}", r, death_of(status)), tools::kFailed, true});
+        {fmt::format("rank {} was done, and then {}", r, ranks::death_of(status, "ended")),
+         tools::kFailed, true});
   }
 }
 
 void Coordinator::end_ranks() {
   for (RankState& rank_state : ranks_) {
-    rank_state.member.socket.close();
-    if (rank_state.member.pid <= 0) continue;
-    ::kill(rank_state.member.pid, SIGKILL);
-    ::waitpid(rank_state.member.pid, nullptr, 0);
-    rank_state.member.pid = 0;
+    auto& [stream, pid] = rank_state.process;
+    stream = {};
+    if (pid <= 0) continue;
+    ::kill(pid, SIGKILL);
+    ::waitpid(pid, nullptr, 0);
+    pid = 0;
   }
 }
 

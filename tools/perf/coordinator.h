@@ -4,8 +4,6 @@
 // detects a rank that failed, died or hangs. It does not load the plugin.
 #pragma once
 
-#include <sys/types.h>
-
 #include <cstdint>
 #include <deque>
 #include <optional>
@@ -13,19 +11,14 @@
 #include <vector>
 
 #include "tools/perf/report.h"
-#include "tools/ranks/frame_socket.h"
+#include "tools/ranks/process.h"
 
 namespace beeline::perf {
 
-// A rank that was started by this process, or one that connected.
-struct Member {
-  ranks::FrameSocket socket;
-  pid_t pid = 0;  // 0 if it is not a child of this process
-};
-
 class Coordinator {
  public:
-  Coordinator(const Options& options, const Pattern& pattern, std::vector<Member> members);
+  Coordinator(const Options& options, const Pattern& pattern,
+              std::vector<ranks::Process> processes);
   // Kills the ranks that are still running.
   ~Coordinator();
   Coordinator(const Coordinator&) = delete;
@@ -37,7 +30,7 @@ class Coordinator {
 
  private:
   struct RankState {
-    Member member;
+    ranks::Process process;
     bool done = false;               // it has reported that, or it has failed
     std::string gathering_for = {};  // empty if it gathers nothing
     std::optional<std::string> part = {};
@@ -55,9 +48,9 @@ class Coordinator {
   std::int64_t grace_ns() const;
   void poll_sockets();
   void serve(size_t rank);
-  void take_frames(size_t rank);
-  void handle(size_t rank, const ranks::Frame& frame);
-  void take_failure(size_t rank, const std::string& body);
+  void take_lines(size_t rank);
+  void handle(size_t rank, const std::string& line);
+  void take_failure(size_t rank, const Ended& ended);
   void refuse(size_t rank);
   void take_status(size_t rank, const std::string& body);
   void try_begin();

@@ -16,6 +16,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(GpuFacts, ordinal, name, pci, compute)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RankFacts, name, abi, file, pid, host, devices, text, memory,
                                    gpu, flush)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Status, done, phase, waiting)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Ended, code, why)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(CpuPerMessage, thread_user_us, thread_system_us, process_user_us,
                                    process_system_us)
 
@@ -106,10 +107,12 @@ std::string terms_of(const Options& options) { return text_of(json_of_terms(opti
 std::string encode(const RankFacts& facts) { return text_of(facts); }
 std::string encode(const Status& status) { return text_of(status); }
 std::string encode(const Row& row) { return text_of(json_of(row)); }
+std::string encode(const Ended& ended) { return text_of(ended); }
 
 std::optional<RankFacts> decode_facts(const std::string& body) { return decode<RankFacts>(body); }
 std::optional<Status> decode_status(const std::string& body) { return decode<Status>(body); }
 std::optional<Row> decode_row(const std::string& body) { return decode(body, row_of_json); }
+std::optional<Ended> decode_ended(const std::string& body) { return decode<Ended>(body); }
 
 std::string to_json(const Options& options, const Pattern& pattern, const Results& results) {
   const RankFacts& first = results.ranks.front();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// JSON of the messages between a rank and the coordinator (frame_socket.h), and of a run's results.
+// JSON of the messages between a rank and the coordinator (messages.h), and of a run's results.
 // Only json.cc includes nlohmann-json, because compiling that header is slow.
 //
 // The decode functions return none if the text was not made by encode().
@@ -24,10 +24,12 @@ std::string terms_of(const Options& options);
 std::string encode(const RankFacts& facts);
 std::string encode(const Status& status);
 std::string encode(const Row& row);
+std::string encode(const Ended& ended);
 
 std::optional<RankFacts> decode_facts(const std::string& body);
 std::optional<Status> decode_status(const std::string& body);
 std::optional<Row> decode_row(const std::string& body);
+std::optional<Ended> decode_ended(const std::string& body);
 
 // The text for --json.
 std::string to_json(const Options& options, const Pattern& pattern, const Results& results);

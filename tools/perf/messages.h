@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a rank reports to the coordinator about itself. json.h converts it to the bodies of frames.
+// What a rank and the coordinator say to each other, one line at a time. A line of a rank begins
+// with its kind. json.h converts what a rank reports of itself to the rest of the line. The lines
+// of the coordinator are all of one kind: the parts of all ranks (team.h), separated by blanks.
 #pragma once
 
 #include <cstddef>
@@ -10,6 +12,15 @@
 #include <vector>
 
 namespace beeline::perf {
+
+enum class Kind : char {
+  kPlugin = 'p',  // RankFacts
+  kStatus = 's',  // Status
+  kGather = 'g',  // the purpose, NUL, the part of this rank in hexadecimal digits
+  kRow = 'r',     // the row of this rank for one line of the table
+  kFailed = 'f',  // Ended
+  kDone = 'd',
+};
 
 struct GpuFacts {
   int ordinal = 0;
@@ -36,6 +47,12 @@ struct Status {
   std::uint64_t done = 0;    // requests
   std::string phase = {};    // "4096 bytes, measuring"
   std::string waiting = {};  // what for, or empty
+};
+
+// Why a rank ends early.
+struct Ended {
+  int code = 0;  // its exit status
+  std::string why = {};
 };
 
 }  // namespace beeline::perf

@@ -5,15 +5,9 @@
 
 #include <fmt/format.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
-#include <array>
-#include <cerrno>
 #include <csignal>
-#include <cstdio>
 #include <cstdlib>
-#include <cstring>
 
 #include "common/base/clock.h"
 #include "tools/cli/output_file.h"
@@ -27,40 +21,25 @@
 namespace beeline::perf {
 namespace {
 
+using Processes = std::vector<ranks::Process>;
+
 // `others` are connections of the coordinator, which a rank must close.
-Outcome<Member> start_rank(const Options& options, const Pattern& pattern, int rank,
-                           std::vector<Member>& others) {
-  std::array<int, 2> ends{};
-  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) {
-    return fail(
-        fmt::format("cannot make a socket pair for rank {}: {}", rank, std::strerror(errno)));
-  }
-  Member member{ranks::FrameSocket(UniqueFd(ends[0]))};
-  ranks::FrameSocket theirs{UniqueFd(ends[1])};
-  std::fflush(nullptr);  // otherwise the child would print the buffered output again
-  member.pid = ::fork();
-  if (member.pid < 0) {
-    return fail(
-        fmt::format("cannot start a process for rank {}: {}; raise the limit on processes "
-                    "(ulimit -u)",
-                    rank, std::strerror(errno)));
-  }
-  if (member.pid == 0) {
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // a rank dies with its coordinator
-    member.socket.close();
-    for (Member& other : others) other.socket.close();
-    std::exit(run_rank(options, pattern, Team(std::move(theirs), rank, options.ranks)));
-  }
-  return member;
+Outcome<ranks::Process> start_rank(const Options& options, const Pattern& pattern, int rank,
+                                   Processes& others) {
+  ranks::Process other = BL_TRY(ranks::fork_process(fmt::format("rank {}", rank)));
+  if (other.pid != 0) return other;
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // a rank dies with its coordinator
+  others.clear();
+  std::exit(run_rank(options, pattern, Team(std::move(other.stream), rank, options.ranks)));
 }
 
-Outcome<std::vector<Member>> start_all(const Options& options, const Pattern& pattern) {
-  std::vector<Member> members;
-  members.reserve(static_cast<size_t>(options.ranks));
+Outcome<Processes> start_all(const Options& options, const Pattern& pattern) {
+  Processes processes;
+  processes.reserve(static_cast<size_t>(options.ranks));
   for (int rank = 0; rank < options.ranks; ++rank) {
-    members.push_back(BL_TRY(start_rank(options, pattern, rank, members)));
+    processes.push_back(BL_TRY(start_rank(options, pattern, rank, processes)));
   }
-  return members;
+  return processes;
 }
 
 Outcome<std::vector<ranks::Joined>> gather(const Options& options) {
@@ -78,21 +57,22 @@ Outcome<std::vector<ranks::Joined>> gather(const Options& options) {
   return admission.gather();
 }
 
-Outcome<std::vector<Member>> start_first(const Options& options, const Pattern& pattern) {
-  std::vector<Member> members;
-  for (ranks::Joined& joined : BL_TRY(gather(options)))
-    members.push_back({std::move(joined.socket)});
-  members[0] = BL_TRY(start_rank(options, pattern, 0, members));
-  return members;
+Outcome<Processes> start_first(const Options& options, const Pattern& pattern) {
+  Processes processes;
+  for (ranks::Joined& joined : BL_TRY(gather(options))) {
+    processes.push_back({.stream = std::move(joined.stream)});
+  }
+  processes[0] = BL_TRY(start_rank(options, pattern, 0, processes));
+  return processes;
 }
 
 int run_remote_rank(const Options& options, const Pattern& pattern) {
   const ranks::Hello hello = {.rank = static_cast<size_t>(options.rank),
                               .about = terms_of(options)};
-  Outcome<ranks::FrameSocket> socket =
+  Outcome<ranks::LineStream> stream =
       ranks::join("perf", options.rendezvous, hello, options.timeout_seconds);
-  if (!socket) return tools::print_error(socket.error());
-  return run_rank(options, pattern, Team(std::move(*socket), options.rank, options.ranks));
+  if (!stream) return tools::print_error(stream.error());
+  return run_rank(options, pattern, Team(*std::move(stream), options.rank, options.ranks));
 }
 
 }  // namespace
@@ -114,10 +94,10 @@ int run(Options options) {
   if (options.sizes.empty()) options.sizes = *parse_sizes(pattern->sizes);
   if (options.seed == 0) options.seed = static_cast<std::uint64_t>(now_ns()) % 1'000'000'000 + 1;
   if (options.rank > 0) return run_remote_rank(options, *pattern);
-  Outcome<std::vector<Member>> members =
+  Outcome<Processes> processes =
       options.rank == 0 ? start_first(options, *pattern) : start_all(options, *pattern);
-  if (!members) return tools::print_error(members.error());
-  Coordinator coordinator(options, *pattern, std::move(*members));
+  if (!processes) return tools::print_error(processes.error());
+  Coordinator coordinator(options, *pattern, *std::move(processes));
   return coordinator.run();
 }
 

@@ -69,7 +69,7 @@ void Rank::set_phase(std::string phase) {
 bool Rank::tell_status() {
   std::uint64_t done = 0;
   for (const End* end : watched_) done += end->completed();
-  return team_.send(ranks::FrameKind::kStatus,
+  return team_.send(Kind::kStatus,
                     encode(Status{.done = done, .phase = phase_, .waiting = waiting_for()}));
 }
 
@@ -98,7 +98,7 @@ std::string Rank::waiting_for() {
   return text;
 }
 
-void Rank::report_row(const Row& row) { team_.send(ranks::FrameKind::kRow, encode(row)); }
+void Rank::report_row(const Row& row) { team_.send(Kind::kRow, encode(row)); }
 
 void Rank::report_wrong(const std::string& detail) {
   if (++wrong_shown_ > kWrongShown) return;

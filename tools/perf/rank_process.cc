@@ -44,7 +44,7 @@ void set_environment(const Options& options, int rank) {
 
 // A plugin call of the main thread may hang, so the phase is reported before it.
 void report_phase(Team& team, const char* phase) {
-  team.send(ranks::FrameKind::kStatus, encode(Status{.phase = phase}));
+  team.send(Kind::kStatus, encode(Status{.phase = phase}));
 }
 
 // Checks --dev and --memory for all comms at the start, rather than when a comm uses them. Returns
@@ -83,11 +83,6 @@ RankFacts describe_rank(const Net& net, const std::vector<Device>& devices) {
   return facts;
 }
 
-struct Ended {
-  int code;
-  std::string why;
-};
-
 template <class T>
 Result<T, Ended> or_end(int code, Outcome<T> outcome) {
   if (outcome) return *std::move(outcome);
@@ -112,7 +107,7 @@ Result<bool, Ended> live(const Options& options, const Pattern& pattern, Team& t
         BL_TRY(or_end(tools::kUsage, check_devices(options, memory, net, devices, team.rank())));
     describe_memory(memory, facts);
   }
-  team.send(ranks::FrameKind::kPlugin, encode(facts));
+  team.send(Kind::kPlugin, encode(facts));
   if (!options.list) {
     std::optional<Rank> rank;
     try {
@@ -151,13 +146,13 @@ int run_rank(const Options& options, const Pattern& pattern, Team team) {
   set_plugin_log(team.rank(), options.log_level.value_or(level_of_environment()));
   const Result<bool, Ended> outcome = live_or_say(options, pattern, team);
   if (outcome) {
-    team.send(ranks::FrameKind::kDone, {});
+    team.send(Kind::kDone, {});
     return 0;
   }
   const Ended& ended = outcome.error();
   // A rank that was started by hand also prints the reason itself.
   if (options.rank > 0) tools::print_error(fmt::format("rank {}: {}", options.rank, ended.why));
-  team.send(ranks::FrameKind::kFailed, static_cast<char>(ended.code) + ended.why);
+  team.send(Kind::kFailed, encode(ended));
   // With --hold, the other ranks are to see this rank's failure through the plugin.
   if (options.hold_seconds > 0) team.wait_for_end();
   return ended.code;

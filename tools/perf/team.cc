@@ -4,17 +4,17 @@
 #include <algorithm>
 #include <cstring>
 
-#include "tools/perf/gathered.h"
+#include "tools/perf/options.h"
+#include "tools/ranks/hex.h"
 
 namespace beeline::perf {
 
 Outcome<std::vector<std::string>> Team::gather(const std::string& what, const std::string& part) {
-  const bool sent = socket_.send(ranks::FrameKind::kGather, what + '\0' + part);
-  const std::optional<ranks::Frame> answer = sent ? socket_.receive() : std::nullopt;
-  if (!answer || answer->kind != ranks::FrameKind::kGathered) {
-    return fail(kNoCoordinator);
-  }
-  std::vector<std::string> parts = split_parts(answer->body);
+  send(Kind::kGather, what + '\0' + ranks::hex_of(part));
+  const Outcome<std::string> answer = coordinator_.receive();
+  if (!answer) return fail(kNoCoordinator);
+  std::vector<std::string> parts = split(*answer, ' ');
+  for (std::string& one : parts) one = ranks::bytes_of(one);
   if (parts.size() != static_cast<size_t>(ranks_)) {
     return fail(
         "the coordinator sent an invalid message; start all ranks with the same version of "

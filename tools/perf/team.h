@@ -8,7 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "tools/ranks/frame_socket.h"
+#include "tools/perf/messages.h"
+#include "tools/ranks/line_stream.h"
 
 namespace beeline::perf {
 
@@ -17,8 +18,8 @@ class Team {
   static constexpr const char* kNoCoordinator =
       "the coordinator closed the connection; rank 0, or the process that started it, has ended";
 
-  Team(ranks::FrameSocket socket, int rank, int ranks)
-      : socket_(std::move(socket)), rank_(rank), ranks_(ranks) {}
+  Team(ranks::LineStream coordinator, int rank, int ranks)
+      : coordinator_(std::move(coordinator)), rank_(rank), ranks_(ranks) {}
 
   int rank() const noexcept { return rank_; }
   int ranks() const noexcept { return ranks_; }
@@ -34,17 +35,19 @@ class Team {
 
   // Sends without waiting for an answer. False if the coordinator is gone, as the next gather()
   // says.
-  bool send(ranks::FrameKind kind, const std::string& body) { return socket_.send(kind, body); }
+  bool send(Kind kind, const std::string& body) {
+    return static_cast<bool>(coordinator_.send(static_cast<char>(kind) + body));
+  }
 
   // Returns when the coordinator has closed the connection.
   void wait_for_end() {
-    while (socket_.receive()) continue;
+    while (coordinator_.receive()) continue;
   }
 
  private:
   Outcome<std::vector<double>> numbers(const std::string& what, double mine);
 
-  ranks::FrameSocket socket_;
+  ranks::LineStream coordinator_;
   int rank_;
   int ranks_;
 };

@@ -36,7 +36,7 @@ std::string address_of(const sockaddr_storage& address, socklen_t length) {
   return fmt::format("{} port {}", host.data(), port.data());
 }
 
-// Frames are small, and writing one waits until it is sent, but for no longer than --timeout.
+// Lines are small, and writing one waits until it is sent, but for no longer than --timeout.
 void prepare(int fd, int timeout_seconds) {
   const int one = 1;
   ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
@@ -74,7 +74,7 @@ Outcome<std::vector<Joined>> Admission::gather() {
   while (missing_ > 0) {
     if (now_ns() >= deadline) {
       const auto absent = std::find_if(ranks_.begin() + 1, ranks_.end(),
-                                       [](const Joined& rank) { return !rank.socket; });
+                                       [](const Joined& rank) { return !rank.stream; });
       return fail(fmt::format(
           "{} of {} ranks did not connect to {} within {} s, the first of them rank {}: start all "
           "ranks, with the same address or file; the others print why they cannot join",
@@ -84,93 +84,92 @@ Outcome<std::vector<Joined>> Admission::gather() {
     BL_TRY(wait_once(deadline));
   }
   for (size_t rank = 1; rank < ranks_.size(); ++rank) {
-    ranks_[rank].socket.send(FrameKind::kWelcome, {});
+    (void)ranks_[rank].stream.send("welcome");
   }
   return std::move(ranks_);
 }
 
-Outcome<bool> Admission::wait_once(std::int64_t deadline) {
+Outcome<void> Admission::wait_once(std::int64_t deadline) {
   std::vector<pollfd> waiting{{listener_.fd(), POLLIN, 0}};
   std::vector<Clients::iterator> clients;
   for (auto client = clients_.begin(); client != clients_.end(); ++client) {
-    waiting.push_back({client->socket.fd(), POLLIN, 0});
+    waiting.push_back({client->stream.fd(), POLLIN, 0});
     clients.push_back(client);
   }
   const auto left = static_cast<int>((deadline - now_ns()) / kNsPerMs + 1);
-  if (::poll(waiting.data(), waiting.size(), left) <= 0) return true;
+  if (::poll(waiting.data(), waiting.size(), left) <= 0) return {};
   for (size_t i = 0; i < clients.size(); ++i) {
-    if (waiting[i + 1].revents != 0) BL_TRY(read_frame(clients[i]));
+    if (waiting[i + 1].revents != 0) BL_TRY(read_line(clients[i]));
   }
   if (waiting.front().revents != 0) BL_TRY(accept_client());
-  return true;
+  return {};
 }
 
-Outcome<bool> Admission::accept_client() {
+Outcome<void> Admission::accept_client() {
   sockaddr_storage address{};
   socklen_t length = sizeof address;
   UniqueFd fd(
       ::accept4(listener_.fd(), reinterpret_cast<sockaddr*>(&address), &length, SOCK_CLOEXEC));
   if (!fd) {
-    if (is_error_of_one_connection(errno)) return true;
+    if (is_error_of_one_connection(errno)) return {};
     if (is_out_of_descriptors(errno) && !clients_.empty()) {
       refuse(clients_.begin());
-      return true;  // the next attempt succeeds
+      return {};  // the next attempt succeeds
     }
     return fail(fmt::format("cannot accept more ranks: {}; {} of {} are missing",
                             std::strerror(errno), missing_, expected_.ranks));
   }
   prepare(fd.get(), expected_.timeout_seconds);
-  clients_.push_back({FrameSocket(std::move(fd), kLongestHello), address_of(address, length)});
+  clients_.push_back({LineStream(std::move(fd), kLongestHello), address_of(address, length)});
   if (clients_.size() > most_clients(ranks_.size(), missing_)) refuse(clients_.begin());
-  return true;
+  return {};
 }
 
-Outcome<bool> Admission::read_frame(Clients::iterator client) {
-  const bool open = client->socket.read_some();
-  const std::optional<Frame> frame = client->socket.next();
-  if (!frame && open) return true;
-  if (frame && frame->kind == FrameKind::kChallenge) {
-    if (BL_TRY(prove(*client, frame->body))) return true;
+Outcome<void> Admission::read_line(Clients::iterator client) {
+  const bool is_open = static_cast<bool>(client->stream.read_some());
+  const std::optional<std::string> line = client->stream.next();
+  if (!line && is_open) return {};
+  if (line && client->exchange.of_rank_0.empty()) {
+    if (BL_TRY(prove(*client, *line))) return {};
   } else if (const std::optional<Hello> hello =
-                 frame ? proven_hello(*client, *frame) : std::nullopt) {
+                 line ? proven_hello(*client, *line) : std::nullopt) {
     return admit(client, *hello);
   }
   refuse(client);
-  return true;
+  return {};
 }
 
-// False: it is no challenge, or a second one.
+// False: it is no challenge.
 Outcome<bool> Admission::prove(Client& client, const std::string& challenge) {
-  if (challenge.size() != kChallengeBytes || !client.exchange.of_rank_0.empty()) return false;
-  std::string random = BL_TRY(random_bytes(kChallengeBytes));
+  if (challenge.size() != kChallengeDigits) return false;
+  std::string random = BL_TRY(random_digits(kChallengeDigits));
   client.exchange = {.command = expected_.command,
                      .address = proven_address(expected_.rendezvous),
                      .of_rank_0 = std::move(random),
                      .of_other_rank = challenge};
   const std::string proof = proof_of_rank_0(listener_.token(), client.exchange);
-  return client.socket.send(FrameKind::kProof, client.exchange.of_rank_0 + proof);
+  return static_cast<bool>(client.stream.send(client.exchange.of_rank_0 + proof));
 }
 
-std::optional<Hello> Admission::proven_hello(const Client& client, const Frame& frame) const {
-  if (frame.kind != FrameKind::kHello || client.exchange.of_rank_0.empty()) return std::nullopt;
-  const std::string proof = frame.body.substr(0, kProofBytes);
-  const std::string hello = frame.body.substr(proof.size());
+std::optional<Hello> Admission::proven_hello(const Client& client, const std::string& line) const {
+  const std::string proof = line.substr(0, kProofDigits);
+  const std::string hello = line.substr(proof.size());
   const std::string right = proof_of_other_rank(listener_.token(), client.exchange, hello);
   return are_equal(proof, right) ? read_hello(hello) : std::nullopt;
 }
 
 // The client has the token, so any error here is a mistake of the user.
-Outcome<bool> Admission::admit(Clients::iterator client, const Hello& hello) {
+Outcome<void> Admission::admit(Clients::iterator client, const Hello& hello) {
   const size_t rank = hello.rank;
-  if (rank == 0 || rank >= ranks_.size() || ranks_[rank].socket) {
+  if (rank == 0 || rank >= ranks_.size() || ranks_[rank].stream) {
     return fail(fmt::format("rank {} connected twice, or does not exist", rank));
   }
   BL_TRY(expected_.check(hello));
-  client->socket.trust();
-  ranks_[rank] = {.socket = std::move(client->socket), .about = hello.about};
+  client->stream.allow(LineStream::kLongest);
+  ranks_[rank] = {.stream = std::move(client->stream), .about = hello.about};
   clients_.erase(client);
   --missing_;
-  return true;
+  return {};
 }
 
 void Admission::refuse(Clients::iterator client) {

@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "tools/ranks/frame_socket.h"
 #include "tools/ranks/hello.h"
+#include "tools/ranks/line_stream.h"
 #include "tools/ranks/rendezvous_socket.h"
 #include "tools/ranks/token_proof.h"
 
@@ -28,7 +28,7 @@ struct Expected {
 };
 
 struct Joined {
-  FrameSocket socket;
+  LineStream stream;
   std::string about = {};  // of its Hello
 };
 
@@ -41,18 +41,18 @@ class Admission {
 
  private:
   struct Client {
-    FrameSocket socket;
+    LineStream stream;
     std::string from = {};   // its address
     Exchange exchange = {};  // no challenges before it has sent its own
   };
   using Clients = std::list<Client>;
 
-  Outcome<bool> wait_once(std::int64_t deadline);
-  Outcome<bool> accept_client();
-  Outcome<bool> read_frame(Clients::iterator client);
+  Outcome<void> wait_once(std::int64_t deadline);
+  Outcome<void> accept_client();
+  Outcome<void> read_line(Clients::iterator client);
   Outcome<bool> prove(Client& client, const std::string& challenge);
-  std::optional<Hello> proven_hello(const Client& client, const Frame& frame) const;
-  Outcome<bool> admit(Clients::iterator client, const Hello& hello);
+  std::optional<Hello> proven_hello(const Client& client, const std::string& line) const;
+  Outcome<void> admit(Clients::iterator client, const Hello& hello);
   void refuse(Clients::iterator client);
 
   const Expected expected_;

@@ -25,20 +25,19 @@ constexpr std::int64_t kAnswerNs = 10 * kNsPerSec;
 constexpr std::int64_t kMarginNs = 2 * kNsPerSec;
 
 // Exchanges the proofs, and sends the hello.
-Outcome<void> prove(FrameSocket& socket, const RendezvousConnection& made, Exchange exchange,
+Outcome<void> prove(LineStream& stream, const RendezvousConnection& made, Exchange exchange,
                     const Hello& hello, std::int64_t deadline) {
-  exchange.of_other_rank = BL_TRY(random_bytes(kChallengeBytes));
-  socket.send(FrameKind::kChallenge, exchange.of_other_rank);
-  const std::optional<Frame> answer = socket.receive(std::min(deadline, now_ns() + kAnswerNs));
-  if (!answer || answer->kind != FrameKind::kProof ||
-      answer->body.size() != kChallengeBytes + kProofBytes) {
+  exchange.of_other_rank = BL_TRY(random_digits(kChallengeDigits));
+  (void)stream.send(exchange.of_other_rank);
+  const Outcome<std::string> answer = stream.receive(std::min(deadline, now_ns() + kAnswerNs));
+  if (!answer || answer->size() != kChallengeDigits + kProofDigits) {
     return fail(fmt::format(
         "rank {}: the process that listens at {} does not answer as rank 0 does; if rank 0 runs "
         "elsewhere, correct the address, else end that process. All ranks need the same version",
         hello.rank, made.where));
   }
-  exchange.of_rank_0 = answer->body.substr(0, kChallengeBytes);
-  if (!are_equal(answer->body.substr(kChallengeBytes), proof_of_rank_0(made.token, exchange))) {
+  exchange.of_rank_0 = answer->substr(0, kChallengeDigits);
+  if (!are_equal(answer->substr(kChallengeDigits), proof_of_rank_0(made.token, exchange))) {
     return fail(Problem(
         made.is_from_file ? Errc::kInvalid : Errc::kDenied,
         fmt::format("rank {}: the process that listens at {} does not know {}, or is not "
@@ -52,38 +51,37 @@ Outcome<void> prove(FrameSocket& socket, const RendezvousConnection& made, Excha
                           "has taken the port: choose another one")));
   }
   const std::string text = text_of(hello);
-  socket.send(FrameKind::kHello, proof_of_other_rank(made.token, exchange, text) + text);
+  (void)stream.send(proof_of_other_rank(made.token, exchange, text) + text);
   return {};
 }
 
-Outcome<FrameSocket> try_to_prove(const std::string& command, const std::string& rendezvous,
-                                  const Hello& hello, std::int64_t deadline) {
+Outcome<LineStream> try_to_prove(const std::string& command, const std::string& rendezvous,
+                                 const Hello& hello, std::int64_t deadline) {
   RendezvousConnection made = BL_TRY(dial(rendezvous, deadline));
   const int one = 1;
   ::setsockopt(made.fd.get(), IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-  FrameSocket socket(std::move(made.fd), kChallengeBytes + kProofBytes);
+  LineStream stream(std::move(made.fd), kChallengeDigits + kProofDigits);
   const Exchange exchange = {.command = command, .address = proven_address(rendezvous)};
-  BL_TRY(prove(socket, made, exchange, hello, deadline));
-  socket.trust();
-  return socket;
+  BL_TRY(prove(stream, made, exchange, hello, deadline));
+  stream.allow(LineStream::kLongest);
+  return stream;
 }
 
 }  // namespace
 
-Outcome<FrameSocket> join(const std::string& command, const std::string& rendezvous,
-                          const Hello& hello, int timeout_seconds) {
+Outcome<LineStream> join(const std::string& command, const std::string& rendezvous,
+                         const Hello& hello, int timeout_seconds) {
   const std::int64_t patience = timeout_seconds * kNsPerSec;
   const std::int64_t deadline = now_ns() + patience;
   for (;;) {
     // Rank 0 may start later than this rank, and replace a file that an earlier run has left.
-    Outcome<FrameSocket> socket = try_to_prove(command, rendezvous, hello, deadline);
-    if (!socket) {
-      if (socket.error().code == Errc::kDenied || now_ns() > deadline) return socket;
+    Outcome<LineStream> stream = try_to_prove(command, rendezvous, hello, deadline);
+    if (!stream) {
+      if (stream.error().code == Errc::kDenied || now_ns() > deadline) return stream;
       ::usleep(kBetweenAttempts);
       continue;
     }
-    const std::optional<Frame> answer = socket->receive(now_ns() + patience + kMarginNs);
-    if (answer && answer->kind == FrameKind::kWelcome) return socket;
+    if (stream->receive(now_ns() + patience + kMarginNs)) return stream;
     return fail(
         fmt::format("rank {}: rank 0 at {} has ended, or did not accept this rank; it prints the "
                     "reason",

@@ -5,15 +5,15 @@
 
 #include <string>
 
-#include "tools/ranks/frame_socket.h"
 #include "tools/ranks/hello.h"
+#include "tools/ranks/line_stream.h"
 
 namespace beeline::ranks {
 
 // `command` is that of all ranks. Returns when all ranks have connected. Rank 0 has to prove that
 // it knows the token before this rank tells anything of itself, and nothing else that it sends is
 // read before.
-Outcome<FrameSocket> join(const std::string& command, const std::string& rendezvous,
-                          const Hello& hello, int timeout_seconds);
+Outcome<LineStream> join(const std::string& command, const std::string& rendezvous,
+                         const Hello& hello, int timeout_seconds);
 
 }  // namespace beeline::ranks

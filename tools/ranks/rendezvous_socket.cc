@@ -32,7 +32,7 @@ namespace {
 
 // The timeout for each address of a host name.
 constexpr std::int64_t kConnectNs = 5 * kNsPerSec;
-constexpr std::size_t kTokenBytes = 16;     // in the file
+constexpr std::size_t kTokenDigits = 32;    // in the file
 constexpr std::size_t kShortestToken = 16;  // characters of the variable
 constexpr std::size_t kLongestFile = 4096;
 
@@ -82,14 +82,6 @@ std::string own_address() {
   }
   ::freeifaddrs(list);
   return found;
-}
-
-Outcome<std::string> make_token() {
-  std::string token;
-  for (const char byte : BL_TRY(random_bytes(kTokenBytes))) {
-    token += fmt::format("{:02x}", static_cast<unsigned char>(byte));
-  }
-  return token;
 }
 
 Outcome<std::string> token_of_environment(const std::string& rendezvous) {
@@ -250,7 +242,8 @@ Outcome<RendezvousListener> RendezvousListener::open(const std::string& rendezvo
     return RendezvousListener(BL_TRY(listen_at(rendezvous, rendezvous)), token);
   }
   const std::string address = own_address();
-  RendezvousListener listener(BL_TRY(listen_at(rendezvous, address + ":0")), BL_TRY(make_token()));
+  RendezvousListener listener(BL_TRY(listen_at(rendezvous, address + ":0")),
+                              BL_TRY(random_digits(kTokenDigits)));
   const std::string content =
       fmt::format("{}:{} {}\n", address, port_of(listener.fd()), listener.token_);
   if (const int wrong = write_file(rendezvous, content)) {

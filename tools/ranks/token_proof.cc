@@ -8,36 +8,40 @@
 #include <cerrno>
 #include <cstring>
 
+#include "tools/ranks/hex.h"
+
 namespace beeline::ranks {
 namespace {
 
-static_assert(kProofBytes == crypto_auth_hmacsha512256_BYTES);
+static_assert(kProofDigits == 2 * crypto_auth_hmacsha512256_BYTES);
 
-const unsigned char* bytes_of(std::string_view text) {
+const unsigned char* data_of(std::string_view text) {
   return reinterpret_cast<const unsigned char*>(text.data());
 }
 
 std::string proof_of(const std::string& token, const Exchange& exchange, std::string_view end,
                      std::string_view hello) {
   crypto_auth_hmacsha512256_state state;
-  crypto_auth_hmacsha512256_init(&state, bytes_of(token), token.size());
+  crypto_auth_hmacsha512256_init(&state, data_of(token), token.size());
   // Each with its length, so that different parts never give the same text.
   for (const std::string_view part :
        {end, std::string_view(exchange.command), std::string_view(exchange.address),
         std::string_view(exchange.of_rank_0), std::string_view(exchange.of_other_rank), hello}) {
     const std::string text = fmt::format("{}:{}", part.size(), part);
-    crypto_auth_hmacsha512256_update(&state, bytes_of(text), text.size());
+    crypto_auth_hmacsha512256_update(&state, data_of(text), text.size());
   }
-  std::string proof(kProofBytes, '\0');
+  std::string proof(kProofDigits / 2, '\0');
   crypto_auth_hmacsha512256_final(&state, reinterpret_cast<unsigned char*>(proof.data()));
-  return proof;
+  return hex_of(proof);
 }
 
 }  // namespace
 
-Outcome<std::string> random_bytes(std::size_t count) {
-  std::string bytes(count, '\0');
-  if (::getrandom(bytes.data(), count, 0) == static_cast<ssize_t>(count)) return bytes;
+Outcome<std::string> random_digits(std::size_t count) {
+  std::string bytes(count / 2, '\0');
+  if (::getrandom(bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(bytes.size())) {
+    return hex_of(bytes);
+  }
   return fail(fmt::format("the kernel gives no random numbers for the rendezvous: {}",
                           std::strerror(errno)));
 }

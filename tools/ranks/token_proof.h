@@ -5,7 +5,8 @@
 // its key. It covers which end proves, both challenges, the command and the address at which the
 // ranks meet, and that of another rank also covers its hello. So the proof of one end does not
 // serve as that of the other, none serves a second time, and none serves in another run with the
-// same token, which a process between two runs could otherwise pass on.
+// same token, which a process between two runs could otherwise pass on. Challenges and proofs are
+// hexadecimal digits.
 #pragma once
 
 #include <cstddef>
@@ -16,8 +17,8 @@
 
 namespace beeline::ranks {
 
-inline constexpr std::size_t kChallengeBytes = 32;
-inline constexpr std::size_t kProofBytes = 32;
+inline constexpr std::size_t kChallengeDigits = 64;
+inline constexpr std::size_t kProofDigits = 64;
 
 struct Exchange {
   std::string command = {};  // the subcommand of `beeline`
@@ -27,7 +28,7 @@ struct Exchange {
   std::string of_other_rank = {};
 };
 
-Outcome<std::string> random_bytes(std::size_t count);
+Outcome<std::string> random_digits(std::size_t count);
 
 // `hello` is what the other rank sends with its proof.
 std::string proof_of_rank_0(const std::string& token, const Exchange& exchange);

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/doctor/peers/cluster.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 
-#include <csignal>
 #include <optional>
 #include <set>
 #include <utility>
@@ -19,13 +17,6 @@ namespace beeline::doctor {
 namespace {
 
 constexpr int kGatherSeconds = 60;
-
-LineStream stream_over(ranks::FrameSocket& socket) {
-  std::string unread;
-  UniqueFd in = socket.release(&unread);
-  UniqueFd out(::fcntl(in.get(), F_DUPFD_CLOEXEC, 3));
-  return {std::move(in), std::move(out), std::move(unread)};
-}
 
 }  // namespace
 
@@ -56,19 +47,17 @@ Outcome<std::vector<Peer>> gather_cluster(const std::string& rendezvous, const L
   std::set<std::string> hosts = {tools::name_of_this_host()};
   // In the order of the ranks. Further ranks of a host find their connection closed, and end.
   for (ranks::Joined& rank : joined) {
-    if (!rank.socket || !hosts.insert(rank.about).second) continue;
-    all.push_back({.name = rank.about, .stream = stream_over(rank.socket)});
+    if (!rank.stream || !hosts.insert(rank.about).second) continue;
+    all.push_back({.name = rank.about, .stream = std::move(rank.stream)});
   }
   if (all.size() == 1) return fail("--cluster: all ranks run on one host; start one on each host");
   return all;
 }
 
 int join_cluster(const std::string& rendezvous, const LaunchedAs& place) {
-  std::signal(SIGPIPE, SIG_IGN);
   const ranks::Hello hello = {.rank = place.rank, .about = tools::name_of_this_host()};
-  Outcome<ranks::FrameSocket> socket = ranks::join("doctor", rendezvous, hello, kGatherSeconds);
-  if (!socket) return tools::print_error(socket.error());
-  return serve(stream_over(*socket));
+  Outcome<ranks::LineStream> stream = ranks::join("doctor", rendezvous, hello, kGatherSeconds);
+  return stream ? serve(*std::move(stream)) : tools::print_error(stream.error());
 }
 
 }  // namespace beeline::doctor

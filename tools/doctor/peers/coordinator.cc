@@ -17,6 +17,8 @@ namespace {
 
 // Far more than a host should need, since a host that does not answer is reported as a fault.
 constexpr std::int64_t kAnswerNs = 60 * kNsPerSec;
+// A report of a host with many devices has some 100 KB.
+constexpr std::size_t kLongestAnswer = std::size_t{64} << 20;
 // Pairs that seem slow are measured again, since other work may have disturbed them. A rail that is
 // slow with most others is so for a reason of its own. A single pair is measured until it is as
 // fast as others, or this often.
@@ -92,7 +94,9 @@ std::vector<std::vector<ProbedPair>> steps_of(const Survey& survey, std::size_t 
 class Surveyor {
  public:
   Surveyor(std::vector<Peer> peers, const SurveyOptions& options)
-      : peers_(std::move(peers)), options_(options) {}
+      : peers_(std::move(peers)), options_(options) {
+    for (Peer& peer : peers_) peer.stream.allow(kLongestAnswer);
+  }
 
   Outcome<Survey> run() {
     BL_TRY(examine());

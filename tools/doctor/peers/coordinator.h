@@ -9,14 +9,14 @@
 #include <utility>
 #include <vector>
 
-#include "tools/doctor/peers/line_stream.h"
 #include "tools/doctor/peers/survey.h"
+#include "tools/ranks/line_stream.h"
 
 namespace beeline::doctor {
 
 struct Peer {
   std::string name;  // as the user wrote it; empty: as it calls itself
-  LineStream stream;
+  ranks::LineStream stream;
   int unanswered = 0;        // requests
   std::string failure = {};  // "has ended"; empty: it answers
 };

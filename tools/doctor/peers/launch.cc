@@ -1,22 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/doctor/peers/launch.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <filesystem>
 #include <sstream>
 #include <string_view>
 
 #include "common/base/whole_file.h"
 #include "plugin/checks/words.h"
+#include "tools/ranks/process.h"
 #include "topology/render/utf8.h"
 
 namespace beeline::doctor {
@@ -78,27 +74,14 @@ std::string variables_for_hosts() {
 
 // The shell becomes the command, so that the connection ends with it.
 Outcome<Peer> start(const std::string& name, const std::string& command) {
-  std::array<int, 2> ends{};
-  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) {
-    return fail(fmt::format("cannot make a socket pair: {}", std::strerror(errno)));
-  }
-  UniqueFd ours(ends[0]);
-  const UniqueFd theirs(ends[1]);
-  const pid_t child = ::fork();
-  if (child < 0) {
-    return fail(
-        fmt::format("cannot start a process for {}: {}; raise the limit on processes "
-                    "(ulimit -u)",
-                    name, std::strerror(errno)));
-  }
-  if (child == 0) {
-    ::dup2(theirs.get(), STDIN_FILENO);
-    ::dup2(theirs.get(), STDOUT_FILENO);
+  ranks::Process other = BL_TRY(ranks::fork_process(name.empty() ? "this host" : name));
+  if (other.pid == 0) {
+    ::dup2(other.stream.fd(), STDIN_FILENO);
+    ::dup2(other.stream.fd(), STDOUT_FILENO);
     ::execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
     ::_exit(127);
   }
-  UniqueFd out(::fcntl(ours.get(), F_DUPFD_CLOEXEC, 3));
-  return Peer{.name = name, .stream = LineStream(std::move(ours), std::move(out))};
+  return Peer{.name = name, .stream = std::move(other.stream)};
 }
 
 }  // namespace

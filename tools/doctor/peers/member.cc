@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 
-#include <csignal>
 #include <cstdlib>
 #include <exception>
 #include <map>
@@ -19,11 +18,11 @@
 #include "tools/doctor/peers/rail_probe.h"
 #include "tools/doctor/this_host.h"
 #include "tools/perf/devices.h"
+#include "tools/ranks/hex.h"
 
 namespace beeline::doctor {
 namespace {
 
-constexpr std::int64_t kForever = INT64_MAX / 2;
 // The handle, in hexadecimal digits, is the most of it.
 constexpr std::size_t kLongestRequest = std::size_t{256} << 10;
 
@@ -39,7 +38,9 @@ Examined examine(const Request& request) {
 
 class Member {
  public:
-  explicit Member(LineStream stream) : stream_(std::move(stream)) {}
+  explicit Member(ranks::LineStream stream) : stream_(std::move(stream)) {
+    stream_.allow(kLongestRequest);
+  }
   ~Member() {
     probe_.reset();
     if (net_) (void)net_->calls.finalize(net_->ctx);
@@ -49,7 +50,7 @@ class Member {
 
   // False: this was the last request.
   bool answer(const std::string& line);
-  Outcome<std::string> next() { return stream_.receive(kForever, kLongestRequest); }
+  Outcome<std::string> next() { return stream_.receive(); }
 
  private:
   Outcome<std::string> answer_to(const Request& request);
@@ -58,7 +59,7 @@ class Member {
   Outcome<const perf::RankMemory*> memory_for(const perf::Device& device, bool in_gpu_memory);
   ProbeResult run_probe(const Request& request);
 
-  LineStream stream_;
+  ranks::LineStream stream_;
   std::optional<perf::Net> net_;
   std::vector<perf::Device> devices_;
   std::map<perf::MemoryChoice, perf::RankMemory> memories_;
@@ -152,18 +153,12 @@ Outcome<std::string> Member::listen(const Request& request) {
       std::make_unique<RailProbe>(*net_, device, *memory, [this] { return stream_.is_readable(); });
   const Outcome<std::string> handle = probe_->listen();
   if (!handle) return fail(explained(handle.error().text));
-  std::string hex;
-  for (const char c : *handle) hex += fmt::format("{:02x}", static_cast<unsigned char>(c));
-  return hex;
+  return ranks::hex_of(*handle);
 }
 
 ProbeResult Member::run_probe(const Request& request) {
   if (!probe_) return {.failure = "the rail was not listened on"};
-  std::string handle;
-  for (std::size_t i = 0; i + 1 < request.handle.size(); i += 2) {
-    handle += static_cast<char>(std::strtoul(request.handle.substr(i, 2).c_str(), nullptr, 16));
-  }
-  ProbeResult result = probe_->run(handle, request.is_first);
+  ProbeResult result = probe_->run(ranks::bytes_of(request.handle), request.is_first);
   probe_.reset();
   const std::string text = explained("");
   if (!result.failure.empty() && !result.is_wrong && !text.empty()) {
@@ -174,7 +169,7 @@ ProbeResult Member::run_probe(const Request& request) {
 
 }  // namespace
 
-int serve(LineStream stream) {
+int serve(ranks::LineStream stream) {
   Member member(std::move(stream));
   for (;;) {
     const Outcome<std::string> line = member.next();
@@ -184,12 +179,11 @@ int serve(LineStream stream) {
 }
 
 int serve_on_stdio() {
-  // The other end may go away at any time.
-  std::signal(SIGPIPE, SIG_IGN);
   // Only answers may go to the other end. Whatever else this process prints goes to stderr.
   UniqueFd out(::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3));
   ::dup2(STDERR_FILENO, STDOUT_FILENO);
-  return serve(LineStream(UniqueFd(::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3)), std::move(out)));
+  UniqueFd in(::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3));
+  return serve(ranks::LineStream(std::move(in), std::move(out)));
 }
 
 }  // namespace beeline::doctor

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Bytes as text, for lines and for JSON.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace beeline::ranks {
+
+std::string hex_of(std::string_view bytes);
+// Of other text, what its beginning says; perhaps nothing.
+std::string bytes_of(std::string_view hex);
+
+}  // namespace beeline::ranks
