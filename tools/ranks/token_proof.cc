@@ -13,7 +13,7 @@
 namespace beeline::ranks {
 namespace {
 
-static_assert(kProofDigits == 2 * crypto_auth_hmacsha512256_BYTES);
+static_assert(kProofDigits == std::size_t{2} * crypto_auth_hmacsha512256_BYTES);
 
 const unsigned char* data_of(std::string_view text) {
   return reinterpret_cast<const unsigned char*>(text.data());
