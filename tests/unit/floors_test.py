@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Every #include of the repository against the tables in docs/ARCHITECTURE.md.
+"""Every #include of the repository against the tables in docs/floors.md.
 
 A table whose header begins "| floor | folder |" says what each folder may include, and the one that begins
 "| header | used in |" says where the headers of other projects are used."""
@@ -12,7 +12,7 @@ import subprocess
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PAGE = ROOT / "docs" / "ARCHITECTURE.md"
+PAGE = ROOT / "docs" / "floors.md"
 SOURCES = ("*.h", "*.hpp", "*.cc", "*.cpp", "*.c", "*.def", "*.inc")
 INCLUDE = re.compile(r'\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>)')
 # Headers of the C library and the kernel. Those of the C++ library have neither a folder nor a suffix.
@@ -108,7 +108,7 @@ def judge_own(rooms, found):
         return None
     said = f"{found.file}:{found.line} includes {found.header}: "
     if target not in rooms:
-        return said + f"the table in docs/ARCHITECTURE.md has no folder {target}"
+        return said + f"the table in docs/floors.md has no folder {target}"
     if any(covers(name, target) for name in here.may_include):
         return None
     allowed = ", ".join(here.may_include) or "nothing"
@@ -124,12 +124,12 @@ def judge_foreign(headers, found):
             if any(covers(folder, folder_of(found.file)) for folder in used_in):
                 return None
             return said + f"only for {', '.join(used_in)}"
-    return said + "the table in docs/ARCHITECTURE.md does not have this header"
+    return said + "the table in docs/floors.md does not have this header"
 
 
 def complaints(rooms, headers, sources):
     """One sentence for each include that the tables do not allow, and for each folder that they do not have."""
-    result = [f"{folder}: the table in docs/ARCHITECTURE.md does not have this folder"
+    result = [f"{folder}: the table in docs/floors.md does not have this folder"
               for folder in sorted({folder_of(path) for path in sources} - rooms.keys())]
     for path, text in sources.items():
         if folder_of(path) in rooms:
@@ -225,9 +225,9 @@ class Floors(unittest.TestCase):
                                '#include "c.h"\n',
         })
         self.assertEqual(said, [
-            "plugin/attic: the table in docs/ARCHITECTURE.md does not have this folder",
-            "plugin/wire/b.h:1 includes plugin/attic/a.h: the table in docs/ARCHITECTURE.md has no folder plugin/attic",
-            "plugin/wire/b.h:2 includes <boost/any.hpp>: the table in docs/ARCHITECTURE.md does not have this header",
+            "plugin/attic: the table in docs/floors.md does not have this folder",
+            "plugin/wire/b.h:1 includes plugin/attic/a.h: the table in docs/floors.md has no folder plugin/attic",
+            "plugin/wire/b.h:2 includes <boost/any.hpp>: the table in docs/floors.md does not have this header",
         ])
 
 
