@@ -85,7 +85,7 @@ class Crowd {
       for (int i = 0; i < kFills; ++i) in_flight = traffic_of_pair.fill();
     }
     const std::int64_t time = now_ns() - start;
-    return {proportional_set_kib(), read_memory(nullverbs_), count_descriptors(), time, in_flight};
+    return {resident_set_kib(), read_memory(nullverbs_), count_descriptors(), time, in_flight};
   }
 
  private:

@@ -39,7 +39,7 @@ std::map<std::string, double> read_memory(const NamedRange& apart) {
       const std::size_t dash = first.find('-');
       kind = kind_of(std::stoull(first.substr(0, dash), nullptr, 16),
                      std::stoull(first.substr(dash + 1), nullptr, 16), path, apart);
-    } else if (first == "Pss:") {
+    } else if (first == "Rss:") {
       double amount = 0;
       words >> amount;
       kib[kind] += amount;
@@ -48,11 +48,11 @@ std::map<std::string, double> read_memory(const NamedRange& apart) {
   return kib;
 }
 
-double proportional_set_kib() {
+double resident_set_kib() {
   std::ifstream file("/proc/self/smaps_rollup");
   double kib = 0;
   for (std::string word; file >> word;) {
-    if (word == "Pss:") file >> kib;
+    if (word == "Rss:") file >> kib;
   }
   return kib;
 }

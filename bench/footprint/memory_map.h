@@ -16,11 +16,11 @@ struct NamedRange {
   std::uintptr_t end = 0;
 };
 
-// Proportional set size in KiB, by kind: the named range, the C library's heap, other anonymous
+// Resident set size in KiB, by kind: the named range, the C library's heap, other anonymous
 // memory, and files by the name of their folder or their own.
 std::map<std::string, double> read_memory(const NamedRange& apart);
 
 // The total in KiB, from /proc/self/smaps_rollup.
-double proportional_set_kib();
+double resident_set_kib();
 
 }  // namespace beeline::bench
