@@ -173,8 +173,8 @@ template <class Size>
   return irecv_slow(comm, 1, data, sizes, tags, mhandles, request);
 }
 
-// That of a comm with one path. What it does not take goes to the functions above, whose arguments
-// are the same, so that they stay in their registers.
+// The fast irecv of a comm with one path. It leaves everything else to the functions above. Their
+// arguments are the same, so that these stay in their registers.
 template <class Size>
 ncclResult_t irecv(void* comm, int n, void** data, Size* sizes, int* tags, void** mhandles,
                    void** request) noexcept {

@@ -338,7 +338,8 @@ BL_INLINED void SendComm::count_sent(const Path& path, Request& request) noexcep
   if (request.missing == 0) several_->splits.forget(request);
 }
 
-// What is not the work of one request.
+// A completion that does not belong to one request: of a probe, of a message about a path, or of
+// several sends together.
 void SendComm::count_other(Path& path, SendId id) noexcept {
   if (id.slot == work_id::kProbeSlot) return link_->note_heard();
   if (id.slot == work_id::kInBandSlot) {
