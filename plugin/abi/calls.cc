@@ -227,7 +227,7 @@ namespace {
   return isend_slow(comm, data, size, tag, mhandle, request);
 }
 
-// The fast isend of a comm with several paths, and the way to everything else.
+// The fast isend of a comm with several paths. It leaves everything else to isend_slow().
 [[gnu::noinline]] ncclResult_t isend_on_several(void* comm, void* data, std::size_t size, int tag,
                                                 void* mhandle, void** request) noexcept {
   Comm& any = *static_cast<Comm*>(comm);

@@ -28,7 +28,7 @@ struct PathRepair {
   std::pair<const PortHistory*, std::int64_t> port_event = {};
 
   // --- Messages ---
-  // What this end has reported, and what the other end has.
+  // The report of this end about the path, and that of the other end.
   Report ours = {};
   Report theirs = {};
   // Lines whose messages have completed at the sender, although the receiver's report misses them.

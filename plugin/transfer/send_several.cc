@@ -316,9 +316,11 @@ void SendComm::absorb_on(Path& path, const ibv_wc* completions, int found) {
     } else {
       const SendId id = SendId::of(one->wr_id);
       path.send_free += id.wrs;
-      if (now == 0) now = now_ns();
-      shared::add(path.bytes, id.bytes);
-      several_->scheduler.completed(path.index, id.bytes, now);
+      if (id.bytes != 0) {
+        if (now == 0) now = now_ns();
+        shared::add(path.bytes, id.bytes);
+        several_->scheduler.completed(path.index, id.bytes, now);
+      }
       if (work_id::is_slot(one->wr_id) && (id.slot & work_id::kSeveral) == 0) {
         count_sent(path, requests_[id.slot]);
       } else {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a rank and the coordinator say to each other, one line at a time. A line of a rank begins
-// with its kind. json.h converts what a rank reports of itself to the rest of the line. The lines
-// of the coordinator are all of one kind: the parts of all ranks (team.h), separated by blanks.
+// The messages between a rank and the coordinator. Each is one line. A line of a rank begins with
+// its kind. json.h converts the facts that a rank reports of itself to the rest of the line. The
+// lines of the coordinator are all of one kind: the parts of all ranks (team.h), separated by
+// blanks.
 #pragma once
 
 #include <cstddef>

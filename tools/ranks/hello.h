@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a rank says of itself once it has proven the token.
+// The text with which a rank introduces itself after it has proven the token.
 #pragma once
 
 #include <fmt/format.h>

@@ -9,7 +9,7 @@
 namespace beeline::ranks {
 
 std::string hex_of(std::string_view bytes);
-// Of other text, what its beginning says; perhaps nothing.
+// If the text is not hexadecimal as a whole, the bytes of its beginning that is.
 std::string bytes_of(std::string_view hex);
 
 }  // namespace beeline::ranks
