@@ -232,13 +232,19 @@ TEST_CASE("simulation: a device that is removed again while its process is stopp
   CHECK(result.violation == "");
 }
 
+// The application polls so seldom that data has arrived which it has not seen when the path fails. With the
+// bug that this shows, one seed in seven breaks a promise.
 TEST_CASE("simulation: an end reports what it has got when the queue pair is drained",
           "[simulation]") {
-  const RunResult result = run_text(
-      "run seed=592 hosts=2 nics=5 rails=4 queue_pairs=1 comms=2 most_bytes=128 groups_at_once=1 "
-      "pace_us=21965 poll_ms=38 gpu=0 standbys=1 give_up_ms=0 faults_ms=5849\n"
-      "at 1525.428 for 1.784 false-event h0/n2 h1/n0 0\n");
-  CHECK(result.violation == "");
+  for (int seed = 1; seed <= 30; ++seed) {
+    const RunResult result = run_text(
+        "run seed=" + std::to_string(seed) +
+        " hosts=2 nics=5 rails=3 queue_pairs=2 comms=4 most_bytes=512 groups_at_once=1 "
+        "pace_us=20000 poll_ms=78 gpu=0 standbys=1 give_up_ms=0 faults_ms=2000\n"
+        "at 1025.434 for 1.322 false-event h0/n0 h1/n0 0\n");
+    INFO("seed " << seed);
+    CHECK(result.violation == "");
+  }
 }
 
 // --- The control channel shares the fate of paths ---
