@@ -68,7 +68,8 @@ SANITIZED_IN_TURN = (
 
 # Programs with one thread, in which TSan cannot find anything. `scripts/test --long` runs them all the same.
 ONE_THREAD = {
-    "config", "device", "gdr", "gpu_check", "memory", "nccl_abi", "runtime", "transfer", "verbs", "wire",
+    "config", "device", "gdr", "gpu_check", "memory", "nccl_abi", "recovery", "runtime", "transfer_scheduler", "verbs",
+    "wire",
     "base_clock", "base_fd", "base_natural_order", "base_result", "perf_unit", "perf_memory",
     "softnic_unit", "topology", "topology_read", "topology_render", "topo_command_line", "topo_files",
     "perf_clean", "perf_command_line", "perf_far", "perf_faults", "doctor", "doctor_peers_unit",
