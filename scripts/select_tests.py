@@ -29,40 +29,40 @@ SANITIZERS = ("asan", "tsan")
 ROTATION = (
     ("fuzz-wire", ("plain",), 3, ("plugin/wire/", "plugin/memory/", "tests/fuzz/")),
     ("fuzz-topology", ("plain",), 3, ("topology/", "tests/fuzz/")),
-    *((f"foreign-{group}", ("plain",), 3, ("softnic/", "tests/fabric/"))
+    *((f"foreign-{group}", ("plain",), 3, ("softnic/", "tests/beds/fabric/"))
       for group in ("verbs-utils", "write", "send", "read", "latency", "events", "atomic", "shared", "ucx")),
     *((f"vm-boot-{n}", ("plain",), 7, ("scripts/vm", "tests/vm/")) for n in range(1, 7)),
-    ("package-roots", ("plain",), 7, ("common/old_glibc/", "scripts/packaging/", "tests/packages/")),
-    ("plugin_only", ("plain",), 7, ("meson.build", "plugin/abi/meson.build", "tests/packages/")),
+    ("package-roots", ("plain",), 7, ("common/old_glibc/", "scripts/packaging/", "tests/release/packages/")),
+    ("plugin_only", ("plain",), 7, ("meson.build", "plugin/abi/meson.build", "tests/release/packages/")),
     ("mutations", ("plain",), 3, ("tests/mutations/",)),
-    ("soak", ("plain",), 3, ("tests/fabric/",)),
+    ("soak", ("plain",), 3, ("tests/beds/fabric/",)),
     # In an order in which the commits take about as long, with those of the mutations.
-    ("perf-roce-large", ("plain",), 3, ("softnic/", "tests/fabric/")),
-    ("deploy_mpirun", ("plain",), 3, ("docs/deploy/", "tests/deploy/")),
-    ("perf-ib-large", ("plain",), 3, ("softnic/", "tests/fabric/")),
-    ("fault_shared_kill", ("plain",), 3, ("softnic/", "tests/fault/")),
-    ("deploy_slurm", ("plain",), 3, ("docs/deploy/", "tests/deploy/")),
-    ("fault_kill_points", ("plain",), 3, ("softnic/", "tests/fault/")),
-    ("packages", ("plain",), 3, ("scripts/package", "tests/packages/")),
+    ("perf-roce-large", ("plain",), 3, ("softnic/", "tests/beds/fabric/")),
+    ("deploy_mpirun", ("plain",), 3, ("docs/deploy/", "tests/release/deploy/")),
+    ("perf-ib-large", ("plain",), 3, ("softnic/", "tests/beds/fabric/")),
+    ("fault_shared_kill", ("plain",), 3, ("softnic/", "tests/beds/fault/")),
+    ("deploy_slurm", ("plain",), 3, ("docs/deploy/", "tests/release/deploy/")),
+    ("fault_kill_points", ("plain",), 3, ("softnic/", "tests/beds/fault/")),
+    ("packages", ("plain",), 3, ("scripts/package", "tests/release/packages/")),
     # The longest tests of these lanes.
     *((f"contract_{subject}", SANITIZERS, 3, ()) for subject in ("close", "recovery", "refusal", "vdevice")),
-    ("contract_slow", SANITIZERS, 5, ("tests/contract/",)),
-    ("contract-ib", SANITIZERS, 5, ("tests/contract/",)),
+    ("contract_slow", SANITIZERS, 5, ("tests/plugin/contract/",)),
+    ("contract-ib", SANITIZERS, 5, ("tests/plugin/contract/",)),
     ("softnic_soak", SANITIZERS, 5, ("softnic/",)),
     ("softnic_fabric_scale", SANITIZERS, 5, ("softnic/",)),
     ("vm-link-deleted", SANITIZERS, 5, ("tests/vm/",)),
-    ("gpu_check", SANITIZERS, 5, ("tests/gpu/",)),
+    ("gpu_check", SANITIZERS, 5, ("tools/gpu_check/",)),
 )
 # What the lanes of sanitizers compile and run in one commit of as many as there are groups: the compiler takes most of
 # the time of these lanes. The tests of the plugin are in each commit.
 SANITIZED_IN_TURN = (
     # The tools, and what reads a machine's topology.
     (("doctor*", "perf_*", "export_*", "hang_*", "replay_*", "top_*", "topo_*", "topology*", "conformance_*"),
-     ("tools/", "topology/", "tests/doctor/", "tests/tools/", "tests/topology/", "tests/conformance/")),
+     ("tools/", "topology/", "tests/tools/doctor/", "tests/tools/beeline/", "tests/tools/topology/", "tests/beds/conformance/")),
     # The stand-ins for a CUDA driver and for a verbs library that does nothing.
-    (("softgpu_*", "steady_*"), ("softnic/gpu/", "tests/softgpu/", "tests/steady/", "tests/support/nullverbs/")),
+    (("softgpu_*", "steady_*"), ("softnic/gpu/", "tests/beds/softgpu/", "tests/plugin/steady/", "tests/support/nullverbs/")),
     # The software NIC. Tests of the plugin run on it in each commit.
-    (("softnic_*",), ("softnic/", "tests/softnic/")),
+    (("softnic_*",), ("softnic/", "tests/beds/softnic/")),
 )
 
 

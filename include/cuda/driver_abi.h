@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Numbers and structures of the CUDA driver's API, so that no toolkit is needed to build Beeline.
-// tests/softgpu/cuda_facts.cc compares them with cuda.h on machines that have it.
+// tests/beds/softgpu/cuda_facts.cc compares them with cuda.h on machines that have it.
 #pragma once
 
 #include <cstddef>

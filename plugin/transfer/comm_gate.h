@@ -19,7 +19,7 @@
 namespace beeline {
 
 // Registers the process with membarrier(2). The registration may sleep for milliseconds. Called at
-// init, so that no call of NCCL's sleeps when it makes its first comm (tests/scale).
+// init, so that no call of NCCL's sleeps when it makes its first comm (tests/plugin/scale).
 void register_membarrier() noexcept;
 
 // Which comms a function is made for.

@@ -2,7 +2,7 @@
 //
 // Decides which path of a comm carries a message, or how the chunks of a message are split among
 // its paths. It has no clock and calls no library: times and bytes come in as arguments, so that a
-// simulation can test it (tests/unit/transfer_scheduler_test.cc).
+// simulation can test it (tests/plugin/unit/transfer_scheduler_test.cc).
 //
 // The rule is that all paths finish at the same time. When a path will finish follows from the
 // bytes that it has outstanding and from its measured rate; the speed that its port claims is only

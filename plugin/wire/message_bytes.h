@@ -6,7 +6,7 @@
 //   static void fields(auto& io, auto& object)
 // names the fields in the order of their bytes, with their limits. A Writer as `io` writes the
 // fields, and a Reader sets them. So a field cannot be written and not read. (A field that has been
-// forgotten in both fails tests/unit/wire_message_test.cc.)
+// forgotten in both fails tests/plugin/unit/wire_message_test.cc.)
 //
 // Writer and Reader have the same functions:
 //   io(a, b, ...)              numbers, flags, arrays, optional objects, objects with fields()

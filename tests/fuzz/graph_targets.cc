@@ -7,8 +7,8 @@
 
 #include "tests/fuzz/machine_judge.h"
 #include "tests/fuzz/topology_targets.h"
-#include "tests/topology/machine_text.h"
-#include "tests/topology/machines.h"
+#include "tests/tools/topology/machine_text.h"
+#include "tests/tools/topology/machines.h"
 
 namespace beeline::fuzz {
 namespace {

@@ -4,8 +4,8 @@
 #include "tests/fuzz/machine_seeds.h"
 
 #include "tests/fuzz/topology_targets.h"
-#include "tests/topology/machine_text.h"
-#include "tests/topology/machines.h"
+#include "tests/tools/topology/machine_text.h"
+#include "tests/tools/topology/machines.h"
 #include "topology/write/nccl_xml.h"
 
 namespace beeline::fuzz {

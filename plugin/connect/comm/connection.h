@@ -34,7 +34,7 @@ struct PeerWindow {
 
 // Memory for the object that the transfer layer makes of a connection. The control thread allocates
 // it, and after the close destroys the object and frees the memory. NCCL's threads do neither: they
-// would sleep in malloc or free now and then, as tests/scale shows.
+// would sleep in malloc or free now and then, as tests/plugin/scale shows.
 inline constexpr std::size_t kCommAlignment = 64;
 struct DestroyComm {
   void (*destroy)(std::byte*) noexcept = nullptr;  // null while no object is in the memory

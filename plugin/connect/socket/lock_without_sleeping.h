@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Locks a mutex without sleeping, for NCCL's threads: each serves many connections. The mutexes in
-// question are held for moments only. With a plain lock, most runs of tests/scale see a call sleep.
+// question are held for moments only. With a plain lock, most runs of tests/plugin/scale see a call
+// sleep.
 #pragma once
 
 #include <sched.h>
