@@ -91,8 +91,8 @@ enum class PathAction : std::uint8_t {
   kMoveToError,     // the queue pair, so that nothing arrives any more
   kTakeReport,      // of this end, about everything until now
   kKeepPeerReport,  // that came with the message
-  kResolve,         // decide with both reports what is sent again. The queue pair stays until
-                    // another takes its place, so that no number is used again at once
+  kResolve,         // decide with both reports what is sent again. The queue pair stays until its
+                    // successor is made, so that the successor cannot get its number
   kDestroyQueues,   // at once: they have carried nothing
   kMakeQueues,      // of the new generation; the receiver also connects them. kQueuesMade follows
   kConnectQueues,   // the sender, as the answer says, and writes 0 bytes. kProbed follows

@@ -36,9 +36,15 @@ class LineTable {
     std::uint32_t position;
 
     bool waits() const noexcept { return state != kNothing; }
+    // The word for line 0 of a receive.
+    static constexpr std::uint64_t packed(std::uint64_t request, State state, std::uint64_t path,
+                                          std::uint32_t position) noexcept {
+      return request | std::uint64_t{state} << 16 | path << 24 | std::uint64_t{position} << 32;
+    }
   };
   static_assert(sizeof(Owner) == 8 && offsetof(Owner, index) == 1 && offsetof(Owner, state) == 2 &&
                 offsetof(Owner, path) == 3 && offsetof(Owner, position) == 4);
+  // What is added to the word for the next line of the same receive: 1 to `position` and to `index`.
   static constexpr std::uint64_t kNextOwner = (std::uint64_t{1} << 32) + (std::uint64_t{1} << 8);
 
   // Kept if there are several paths, or once the only one has failed.

@@ -42,8 +42,7 @@ BL_INLINED void RecvComm::write_grant(const ReceiveBuffer& buffer, void** reques
                    kPaths == Paths::kOne ? wire::Rails::kFew : rails());
   // With one path, whose index is 0, it need not be read.
   const std::uint64_t path = kPaths == Paths::kOne ? 0 : path_of_grants<kPaths>().index;
-  const std::uint64_t owner =
-      made.slot | std::uint64_t{Owner::kAwaited} << 16 | path << 24 | std::uint64_t{position} << 32;
+  const std::uint64_t owner = Owner::packed(made.slot, Owner::kAwaited, path, position);
   std::memcpy(&table_.owner(place), &owner, sizeof owner);
   stats_.add_grant(position);
   *request = &made;
@@ -129,8 +128,8 @@ BL_INLINED std::uint32_t RecvComm::write_lines(Count count, BufferAt& buffer_at,
   const std::uint32_t first = next_;
   std::uint64_t order = wire::order_of(first + 1, 0, static_cast<std::uint8_t>(count), 0);
   const auto state = need == Need::kArrival ? Owner::kAwaited : Owner::kOptional;
-  std::uint64_t owner = free_requests_.first().slot | std::uint64_t{state} << 16 |
-                        std::uint64_t{grants_.path().index} << 24 | std::uint64_t{first} << 32;
+  std::uint64_t owner =
+      Owner::packed(free_requests_.first().slot, state, grants_.path().index, first);
   for (std::uint32_t i = 0; i < count; ++i) {
     const std::uint32_t place = (first + i) % wire::kMaxLines;
     const ReceiveBuffer buffer = buffer_at(i);

@@ -74,9 +74,8 @@ struct FenceRead {
   }
 };
 
-// The completion of a sender's signaled work request tells this about it and the unsignaled ones
-// before it. The fast functions, which serve comms with one path, leave `wrs` and `bytes` 0: they
-// need neither.
+// What the completion of a sender's signaled work request says about it and the unsignaled ones
+// before it. The fast functions need less of it: they leave `bytes` 0, and over one path `wrs` too.
 struct SendId {
   std::uint16_t slot = 0;   // of the request
   std::uint16_t wrs = 0;    // work requests that have completed

@@ -12,7 +12,7 @@ namespace {
 // A control channel is not made when an answer takes longer.
 constexpr std::int64_t kMostErrorNs = 3600 * kNsPerSec;
 
-// The clock of `to` is so much ahead of that of `from`.
+// How far the clock of recording `to` is ahead of that of `from`.
 struct Measured {
   std::size_t from = 0;
   std::size_t to = 0;
