@@ -168,6 +168,19 @@ TEST_CASE("load: a setting that cannot be used as it is has a line in the log",
   });
 }
 
+TEST_CASE("load: variables of NCCL's that have no effect here have a line in the log",
+          "[contract][load]") {
+  SKIP_WITHOUT_PROCESSES();
+  run_with({{"NCCL_IB_DATA_DIRECT", "1"}, {"NCCL_IB_TC", "104"}}, [&] {
+    const Session session;
+    const Session again;
+    const std::vector<std::string> lines = find_log_lines(NCCL_LOG_INFO, {"without effect here"});
+    BL_MUST(lines.size() == 1);
+    BL_MUST(times(lines[0], "NCCL_IB_DATA_DIRECT") == 1 && times(lines[0], "NCCL_IB_TC") == 0);
+    BL_MUST(find_log_lines(NCCL_LOG_WARN).empty());
+  });
+}
+
 TEST_CASE("load: the use of RDMA may be turned off", "[contract][load]") {
   SKIP_WITHOUT_PROCESSES();
   run_with({{"NCCL_IB_DISABLE", "1"}}, [&] {

@@ -275,6 +275,7 @@ fabric() {
   for kind in txt json xml svg; do
     same "the machine as $kind" "$goldens/dgx-8rail.$kind" "$scratch/dgx-8rail.$kind"
   done
+  expect 'nothing is wrong with it' 0 'no link is slow' on_fabric "$beeline" topo --check
 }
 
 broken() {
