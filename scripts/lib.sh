@@ -281,9 +281,9 @@ test_lane() {
   ((${#later[@]} == 0)) || printf 'run by other commits: %s\n' "${later[*]}"
   [[ $lane == plain ]] || patience=4 # how much slower instrumented tests may be
   rm -f "$dir/meson-logs/testlog.json"
-  # One more than there are processors, because an emulated machine runs next to the others.
+  # Two more than there are processors: half of the tests' time is spent waiting.
   timed "$lane: tests" in_lane "$lane" meson test -C "$dir" --no-rebuild --print-errorlogs \
-    --num-processes $(($(nproc) + 1)) --timeout-multiplier "$patience" "${tests[@]}" || rc=$?
+    --num-processes $(($(nproc) + 2)) --timeout-multiplier "$patience" "${tests[@]}" || rc=$?
   count_tests "$lane" "$dir/meson-logs/testlog.json"
   ((failed == failed_before)) || return
   if ((rc != 0)); then
