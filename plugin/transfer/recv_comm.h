@@ -173,7 +173,6 @@ class RecvComm : public Comm {
   BL_SLOW void on_wrong_notice(const Path& path, const wire::Notice& notice, std::uint32_t bytes);
   // --- Only with several paths: recv_several.cc ---
   Errc post_receives_on_all();
-  std::uint32_t receives_expected() noexcept;
   bool keep_records() override;
   std::optional<std::uint8_t> read_back(const Path& path) override {
     return flush_.read_back(path);

@@ -10,9 +10,14 @@
 
 namespace beeline {
 
-// As many as fit are posted, since it takes long to count what is needed.
+// As many as fit are posted, since it takes long to count what is needed. A message takes at most
+// one receive of each path. If a path has failed meanwhile it can be two, also of a line that is
+// granted now: the sender announces what it sends again on paths that may have announced other
+// parts of the message.
 Errc RecvComm::post_receives_on_all() {
-  const std::uint32_t expected = receives_expected();
+  const LineTable::Expected expected = table_.expected(next_);
+  if (gate_.must_recount() && !expected.is_sent_again) gate_.clear_must_recount();
+  const std::uint32_t receives_of_a_line = gate_.must_recount() ? 2 : 1;
   std::uint32_t least = UINT32_MAX;
   for (Path& path : paths()) {
     if (!path.posts) continue;
@@ -23,18 +28,9 @@ Errc RecvComm::post_receives_on_all() {
     least = std::min(least, path.posted_receives);
   }
   const bool is_any_up = least != UINT32_MAX;
-  spare_receives_ = is_any_up && least > expected ? least - expected : 0;
+  const std::uint32_t lines = is_any_up ? least / receives_of_a_line : 0;
+  spare_receives_ = lines > expected.lines ? lines - expected.lines : 0;
   return Errc::kOk;
-}
-
-// The receives of one path that the lines in flight may take. A message takes at most one of each
-// path. If a path has failed meanwhile it can be two: the sender announces what it sends again on
-// paths that may have announced other parts of the message.
-std::uint32_t RecvComm::receives_expected() noexcept {
-  const LineTable::Expected expected = table_.expected(next_);
-  if (!gate_.must_recount()) return expected.lines;
-  if (!expected.is_sent_again) gate_.clear_must_recount();
-  return expected.is_sent_again ? 2 * expected.lines : expected.lines;
 }
 
 void RecvComm::poll_paths(const Request& request) {
