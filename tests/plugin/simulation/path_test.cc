@@ -29,17 +29,24 @@ TEST_CASE("simulation: a path that is silent is left while another works", "[sim
   CHECK(result.longest_gap_ns < 600 * kMs);
 }
 
+// Their device has acknowledged them, and the report about the path comes late. The other path is
+// slow, so that many messages have chunks which wait. With the bug that this shows, one seed in ten
+// breaks a promise.
 TEST_CASE("simulation: chunks whose notice is not posted when their path fails are sent again",
           "[simulation]") {
-  // Their device has acknowledged them, and the report about the path comes late.
-  const std::string seed = GENERATE("seed=5 ", "seed=10 ");
-  std::string text = with(calm("at 400 for 1000 slow-control h0/n0 h1/n0 800\n"
-                               "at 400 for 1000 slow-control h1/n0 h0/n0 800\n"
-                               "at 501.3 for 300 down h0/n0 h1/n0 0\n"),
-                          "queue_pairs=1 comms=2 most_bytes=65536 groups_at_once=4 pace_us=5000",
-                          "queue_pairs=2 comms=1 most_bytes=4194304 groups_at_once=6 pace_us=200");
-  text = with(text, "faults_ms=4000", "faults_ms=1500 immediates=0");
-  CHECK(run_text(with(text, "seed=1 ", seed)).violation == "");
+  for (int seed = 1; seed <= 40; ++seed) {
+    const RunResult result = run_text(
+        "run seed=" + std::to_string(seed) +
+        " hosts=2 nics=2 rails=2 queue_pairs=2 comms=1 most_bytes=4194304 groups_at_once=8 "
+        "pace_us=200 poll_ms=20 gpu=0 standbys=0 give_up_ms=0 faults_ms=600 immediates=0\n"
+        "at 50 for 500 slow-control h0/n0 h1/n0 800\n"
+        "at 50 for 500 slow-control h1/n0 h0/n0 800\n"
+        "at 50 for 400 delay h0/n1 h1/n1 10\n"
+        "at " +
+        std::to_string(100 + seed) + " for 100 down h0/n0 h1/n0 0\n");
+    INFO("seed " << seed);
+    CHECK(result.violation == "");
+  }
 }
 
 TEST_CASE("simulation: an only path whose device reports nothing is made anew", "[simulation]") {
