@@ -5,6 +5,7 @@
 #include <atomic>
 #include <utility>
 
+#include "common/base/host.h"
 #include "tests/plugin/component/connect_listener_rig.h"
 #include "tests/plugin/component/connect_network.h"
 
