@@ -44,7 +44,7 @@ class LineTable {
   };
   static_assert(sizeof(Owner) == 8 && offsetof(Owner, index) == 1 && offsetof(Owner, state) == 2 &&
                 offsetof(Owner, path) == 3 && offsetof(Owner, position) == 4);
-  // What is added to the word for the next line of the same receive: 1 to `position` and to
+  // The next line of the same receive has a word that is larger by this: by 1 in `position` and in
   // `index`.
   static constexpr std::uint64_t kNextOwner = (std::uint64_t{1} << 32) + (std::uint64_t{1} << 8);
 

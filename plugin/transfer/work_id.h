@@ -74,8 +74,9 @@ struct FenceRead {
   }
 };
 
-// What the completion of a sender's signaled work request says about it and the unsignaled ones
-// before it. The fast functions need less of it: they leave `bytes` 0, and over one path `wrs` too.
+// The wr_id of a sender's signaled work request. It describes this one and the unsignaled ones
+// before it, which complete with it. The fast functions need less of it: they leave `bytes` 0, and
+// over one path `wrs` too.
 struct SendId {
   std::uint16_t slot = 0;   // of the request
   std::uint16_t wrs = 0;    // work requests that have completed
