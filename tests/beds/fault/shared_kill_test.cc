@@ -24,7 +24,7 @@ constexpr size_t kBig = 300'000;  // more than one piece
 constexpr size_t kHidden = 8192;
 constexpr uint32_t kDepth = 8;
 constexpr int kRounds = 12;
-constexpr int kToldInMs = 500;
+constexpr int kToldInMs = 800;  // softnic takes 0.3 s to send the event of a process that died
 constexpr unsigned kStuckSeconds = 60;
 constexpr size_t kPlausibleSites = 20;
 constexpr Wire kWire{.access = kAtomicAccess, .timeout = 19, .retry_cnt = 2, .min_rnr_timer = 1};
