@@ -60,7 +60,7 @@ ROTATION = (
     ("softnic_soak", SANITIZERS, 5, ("softnic/",)),
     ("softnic_fabric_scale", SANITIZERS, 5, ("softnic/",)),
     ("vm-link-deleted", SANITIZERS, 5, ("tests/vm/",)),
-    ("gpu_check", SANITIZERS, 5, ("tools/gpu_check/",)),
+    ("gpu_check", SANITIZERS, 5, ("tools/gpu_check/", "tests/tools/gpu_check/")),
 )
 # What the lanes of sanitizers compile and run in one commit of as many as there are groups: the compiler takes most of
 # the time of these lanes. The tests of the plugin are in each commit.
