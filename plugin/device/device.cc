@@ -26,6 +26,10 @@ const Device& Device::newest() const noexcept {
   return *device;
 }
 
+std::string port_name(const Device& device) {
+  return device.ibdev + ":" + std::to_string(device.port);
+}
+
 std::string label(const Device& device) {
   return device.ibdev + " port " + std::to_string(device.port);
 }

@@ -114,5 +114,6 @@ struct Device {
 
 // "mlx5_0 port 1": its name in messages.
 std::string label(const Device& device);
+std::string port_name(const Device& device);  // "mlx5_0:1"
 
 }  // namespace beeline

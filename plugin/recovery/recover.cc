@@ -48,7 +48,8 @@ PathEvent event_of(const wire::PathNote& message) noexcept {
     case wire::PathNews::kWell: event.kind = PathEvent::Kind::kWell; break;
     case wire::PathNews::kReady: event.kind = PathEvent::Kind::kReady; break;
     case wire::PathNews::kCannotFence: event.kind = PathEvent::Kind::kPeerCannotFence; break;
-    case wire::PathNews::kWaits: break;  // no event of a path
+    case wire::PathNews::kWaits:  // no events of a path
+    case wire::PathNews::kMove: break;
   }
   return event;
 }
@@ -191,7 +192,10 @@ Recover::State& Recover::state(Comm& comm) {
     facts.path[path] = {.rail = resources.rail, .is_by_cm = static_cast<bool>(resources.queues.cm)};
   }
   state_ = std::make_unique<State>(facts);
-  for (Path& path : comm.paths()) path.repair = std::make_unique<PathRepair>();
+  for (Path& path : comm.paths()) {
+    path.repair = std::make_unique<PathRepair>();
+    path.repair->first_peer_port = path.resources->peer_device;
+  }
   return *state_;
 }
 
@@ -210,9 +214,19 @@ void Recover::fail_path(Comm& comm, std::size_t path, const std::string& cause) 
   fail_path(comm, path, cause, of_path(path, PathEvent::Kind::kFailed));
 }
 
+void Recover::note_failure(Comm& comm, std::size_t path, const std::string& cause,
+                           wire::PathTrouble trouble, wire::PathTrouble their_trouble) {
+  PathRepair& known = repair_of(comm, path);
+  known.cause = cause;
+  known.trouble = trouble;
+  known.their_trouble = their_trouble;
+  known.place.clear();
+  known.quiet_since_ns = comm.watch().waits_since_ns(now_ns());
+}
+
 void Recover::fail_path(Comm& comm, std::size_t path, const std::string& cause,
-                        const RepairEvent& event) {
-  repair_of(comm, path).cause = cause;
+                        const RepairEvent& event, wire::PathTrouble trouble) {
+  note_failure(comm, path, cause, trouble, wire::PathTrouble::kNone);
   // A caller that posts must not go on with this path, also if the event has to wait.
   if (state_->is_busy && comm.is_up(path)) {
     state_->engine.suspend(path);
@@ -300,6 +314,7 @@ void Recover::take_message(Comm& comm, const PathMessage& message) {
       note != nullptr && note->news == wire::PathNews::kWaits) {
     return look_for_line(comm, *note);
   }
+  if (take_move_message(comm, message)) return;
   RepairEvent event =
       of_path(path, std::visit([](const auto& any) { return event_of(any); }, message));
   const bool says_failed = event.of_path.kind == PathEvent::Kind::kPeerFenced ||
@@ -310,12 +325,15 @@ void Recover::take_message(Comm& comm, const PathMessage& message) {
                      ends_of(comm, path).there + " has given up the last path");
       return;
     }
-    repair_of(comm, path).cause = "it has failed at the other end";
+    note_failure(comm, path, "the other end has taken it out of use", wire::PathTrouble::kNone,
+                 wire::PathTrouble::kNone);
     // A queue pair that the other end fences in the middle of a message may refuse it with a status
     // that otherwise shows a fault of a program.
     ending_.forget_suspicion_of(path);
   }
   const auto* const fenced = std::get_if<wire::Fenced>(&message);
+  if (fenced != nullptr && fenced->generation == state_->engine.status(path).generation)
+    repair_of(comm, path).their_trouble = fenced->trouble;
   if (fenced != nullptr && !fenced->finished.empty()) {
     PathRepair& known = repair_of(comm, path);
     known.finished = fenced->finished;
@@ -365,6 +383,7 @@ void Recover::write_in_band(Comm& comm) {
 }
 
 void Recover::take_made(Comm& comm, PathMade made) {
+  if (made.prepares) return take_prepared(comm, std::move(made));
   PathRepair& path = repair_of(comm, made.path);
   if (!state_->engine.awaits_queues(made.path, made.generation)) {
     if (made.resources != nullptr) comm.link().discard(std::move(made.resources));
@@ -383,6 +402,7 @@ void Recover::take_made(Comm& comm, PathMade made) {
 }
 
 void Recover::take_failure(Comm& comm, const PathNotMade& failure) {
+  if (failure.prepares) return take_not_prepared(comm, failure);
   if (failure.generation != state(comm).engine.status(failure.path).generation) return;
   BL_INFO(kLogNet, "%s: path %d of %zu cannot be made anew yet: %s",
           comm.name_for_log(failure.path).c_str(), failure.path + 1, comm.paths().size(),
@@ -415,9 +435,13 @@ void Recover::check_port_in_use(Comm& comm, std::size_t path) {
   const PortReport report =
       report_on_port(port, resources.own, *resources.device->history, now, now);
   if (report.trouble.empty()) return;
-  if (port.is_active()) return fail_path(comm, path, report.trouble);
+  if (port.is_active()) {
+    return fail_path(comm, path, report.trouble, of_path(path, PathEvent::Kind::kFailed),
+                     wire::PathTrouble::kAddress);
+  }
   comm.stats().record(Event::kPortDown, 0, 0, static_cast<std::uint16_t>(path));
-  fail_path(comm, path, report.trouble, of_path(path, PathEvent::Kind::kPortNotWell));
+  fail_path(comm, path, report.trouble, of_path(path, PathEvent::Kind::kPortNotWell),
+            wire::PathTrouble::kPortDown);
 }
 
 // The link has ended already if no device is left.
@@ -435,7 +459,8 @@ void Recover::lose_device(Comm& comm, std::size_t path) {
                    "the cause is at " + ends_of(comm, path).here + ": " + cause);
     return;
   }
-  fail_path(comm, path, cause, event_at(path, RepairEvent::Kind::kDeviceGone));
+  fail_path(comm, path, cause, event_at(path, RepairEvent::Kind::kDeviceGone),
+            wire::PathTrouble::kDevice);
 }
 
 }  // namespace beeline

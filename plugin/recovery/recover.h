@@ -23,6 +23,7 @@
 #include "plugin/repair/engine.h"
 #include "plugin/transfer/in_band.h"
 #include "plugin/transfer/path_events.h"
+#include "plugin/transfer/path_repair.h"
 
 namespace beeline {
 
@@ -73,8 +74,12 @@ class Recover final : public PathEvents {
   bool can_recover(const Comm& comm, std::size_t path) const noexcept;
   // Whether another path may mend that.
   bool may_mend(Comm& comm, const Path& path, const ibv_wc& failed);
-  void fail_path(Comm& comm, std::size_t path, const std::string& cause, const RepairEvent& event);
+  void fail_path(Comm& comm, std::size_t path, const std::string& cause, const RepairEvent& event,
+                 wire::PathTrouble trouble = wire::PathTrouble::kNone);
   void fail_path(Comm& comm, std::size_t path, const std::string& cause);
+  // Notes what sentences about the failure need.
+  void note_failure(Comm& comm, std::size_t path, const std::string& cause,
+                    wire::PathTrouble trouble, wire::PathTrouble their_trouble);
   void take(Comm& comm, const RepairEvent& event, const PathMessage* message = nullptr);
   void take_mail(Comm& comm, PathMail mail);
   void take_message(Comm& comm, const PathMessage& message);
@@ -104,23 +109,43 @@ class Recover final : public PathEvents {
   void take_report(Comm& comm, std::size_t path);
   void resume(Comm& comm, std::size_t path, std::uint32_t generation);
   void send_fenced(Comm& comm, std::size_t path, std::uint32_t generation, bool has_peer_report);
-  void order_queues(Comm& comm, const RepairCommand& command, const PathMessage* message);
+  std::optional<RepairEvent> make_queues(Comm& comm, const RepairCommand& command,
+                                         const PathMessage* message);
+  std::optional<RepairEvent> connect_queues(Comm& comm, const RepairCommand& command,
+                                            const wire::AnswerPath& answer);
   bool join(Comm& comm, std::size_t path);
   void discard_made(Comm& comm, std::size_t path);
   void check_finished(Comm& comm, std::size_t path);
   void say_up(Comm& comm, std::size_t path, bool was_silent);
   void say_resumed(Comm& comm, std::size_t path);
+  void say_waiting(Comm& comm);
+  void note_place(Comm& comm, std::size_t path);
   void end_without_path(Comm& comm);
   void end_for_mute_peer(Comm& comm, std::size_t path);
   std::string describe_outage(Comm& comm, const char* remark);
+
+  // --- A path in use is prepared to move: recover_move.cc ---
+  void prepare(Comm& comm, const RepairCommand& command);
+  void take_prepared(Comm& comm, PathMade made);
+  void take_not_prepared(Comm& comm, const PathNotMade& failure);
+  // Whether the message is about that.
+  bool take_move_message(Comm& comm, const PathMessage& message);
+  void prepare_for(Comm& comm, const wire::OfferPath& offer);
+  // The queue pairs of that generation, if they are ready and those of the other end have this
+  // number. Otherwise they are dropped.
+  std::optional<PathRepair::Prepared> use_prepared(Comm& comm, std::size_t path,
+                                                   std::uint32_t generation,
+                                                   std::optional<std::uint32_t> peer_qpn);
+  void drop_prepared(Comm& comm, std::size_t path);
 
   // --- Devices: recover_devices.cc ---
   static RepairEvent ask_own_port(const Comm& comm, std::size_t path);
   // Whether no other path of the same rail is in use with another device.
   static bool fits_rail(const Comm& comm, std::size_t path, const Device& device) noexcept;
-  // The devices to try, in this order.
-  static std::vector<const Device*> devices_for(const Comm& comm, const RepairCommand& command);
-  static std::string why_stand_in_leaves(const Comm& comm, const RepairCommand& command);
+  // The devices to try, in this order. `turn` says with which in the list to begin.
+  static std::vector<const Device*> devices_for(const Comm& comm, const RepairCommand& command,
+                                                std::uint32_t turn);
+  static std::string why_stand_in_leaves(const Comm& comm, std::size_t left);
 
   // --- The end of the comm: recover_end.cc ---
   // The comm has failed.

@@ -2,8 +2,6 @@
 //
 // Carries out the engine's commands, and says what has happened.
 #include <algorithm>
-#include <cstdio>
-#include <ctime>
 #include <optional>
 #include <string>
 #include <utility>
@@ -17,19 +15,6 @@
 #include "plugin/transfer/send_comm.h"
 
 namespace beeline {
-namespace {
-
-// The local time `ago_ns` before now, as "2026-03-01 14:03:22".
-std::string time_before(std::int64_t ago_ns) {
-  const std::time_t then = std::time(nullptr) - ago_ns / kNsPerSec;
-  std::tm parts = {};
-  char text[32] = "";
-  if (localtime_r(&then, &parts) != nullptr) std::strftime(text, sizeof text, "%F %T", &parts);
-  return text;
-}
-
-}  // namespace
-
 void Recover::carry_out(Comm& comm, const RepairCommands& commands, const PathMessage* message) {
   for (const RepairCommand& command : commands) {
     if (has_ended()) return;
@@ -62,17 +47,25 @@ std::optional<RepairEvent> Recover::carry_out(Comm& comm, const RepairCommand& c
       return result;
     case RepairCommand::Kind::kDiscardMade: discard_made(comm, path); return {};
     case RepairCommand::Kind::kCheckFinished: check_finished(comm, path); return {};
-    case RepairCommand::Kind::kOwnWorks:
-    case RepairCommand::Kind::kBesideOwn:
-      repair_of(comm, path).cause = why_stand_in_leaves(comm, command);
+    case RepairCommand::Kind::kPrepare: prepare(comm, command); return {};
+    case RepairCommand::Kind::kDropPrepared: drop_prepared(comm, path); return {};
+    case RepairCommand::Kind::kAskToMove:
+      send(comm, wire::PathNote{.path = command.path,
+                                .generation = state_->engine.status(path).generation,
+                                .news = wire::PathNews::kMove});
+      return {};
+    case RepairCommand::Kind::kMove:
+    case RepairCommand::Kind::kBesideOwn: {
+      const bool moves = command.kind == RepairCommand::Kind::kMove;
+      note_failure(
+          comm, path, moves ? "other queue pairs are ready" : why_stand_in_leaves(comm, path),
+          moves ? wire::PathTrouble::kMoves : wire::PathTrouble::kLeaves, wire::PathTrouble::kNone);
       result.kind = RepairEvent::Kind::kOfPath;
       result.of_path.kind = PathEvent::Kind::kFailed;
       return result;
+    }
     case RepairCommand::Kind::kSayUp: say_up(comm, path, command.was_silent); return {};
-    case RepairCommand::Kind::kSayWaiting:
-      BL_WARN("%s: the connection waits: %s", comm.name_for_log().c_str(),
-              describe_outage(comm, "").c_str());
-      return {};
+    case RepairCommand::Kind::kSayWaiting: say_waiting(comm); return {};
     case RepairCommand::Kind::kEndNoPath: end_without_path(comm); return {};
     case RepairCommand::Kind::kEndNoDevice:
       (void)on_fault(comm, Errc::kSystem, "move data",
@@ -113,18 +106,13 @@ std::optional<RepairEvent> Recover::act(Comm& comm, const RepairCommand& command
     case PathAction::kResolve: resume(comm, path, command.generation); break;
     case PathAction::kDestroyQueues:
       discard_made(comm, path);
+      drop_prepared(comm, path);
       comm.link().order(
           {.path = command.path, .generation = command.generation, .what = DropPath{}});
       break;
-    case PathAction::kMakeQueues: order_queues(comm, command, message); break;
-    case PathAction::kConnectQueues: {
-      const auto& answer = std::get<wire::AnswerPath>(*message);
-      known.line_keys = answer.line_keys;
-      comm.link().order({.path = command.path,
-                         .generation = command.generation,
-                         .what = ConnectPath{answer.answer, answer.window_key}});
-      break;
-    }
+    case PathAction::kMakeQueues: return make_queues(comm, command, message);
+    case PathAction::kConnectQueues:
+      return connect_queues(comm, command, std::get<wire::AnswerPath>(*message));
     case PathAction::kSendFenced:
       send_fenced(comm, path, command.generation, command.has_peer_report);
       break;
@@ -206,6 +194,7 @@ void Recover::send_fenced(Comm& comm, std::size_t path, std::uint32_t generation
   wire::Fenced message = {.path = static_cast<std::uint8_t>(path),
                           .generation = generation,
                           .has_peer_report = has_peer_report,
+                          .trouble = known.trouble,
                           .report = known.ours};
   if (comm.role() == Role::kSend) message.finished = known.finished;
   send(comm, message);
@@ -223,17 +212,67 @@ void Recover::check_finished(Comm& comm, std::size_t path) {
 
 // --- A new generation ---
 
-void Recover::order_queues(Comm& comm, const RepairCommand& command, const PathMessage* message) {
-  MakePath wanted = {.devices = devices_for(comm, command),
-                     .offer = {},
-                     .has_loopback = comm.needs_loopback(comm.paths()[command.path])};
-  if (comm.role() == Role::kReceive) {
+std::optional<RepairEvent> Recover::make_queues(Comm& comm, const RepairCommand& command,
+                                                const PathMessage* message) {
+  const bool is_receiver = comm.role() == Role::kReceive;
+  std::optional<std::uint32_t> peer_qpn;
+  if (is_receiver) peer_qpn = std::get<wire::OfferPath>(*message).offer.qp.qpn;
+  PathRepair& known = repair_of(comm, command.path);
+  if (auto ready = use_prepared(comm, command.path, command.generation, peer_qpn)) {
+    RepairEvent result = {.path = command.path};
+    known.window_key = ready->window_key;
+    if (is_receiver) {
+      known.answer = std::move(ready->answer);
+      known.made = std::move(ready->resources);
+      result.kind = RepairEvent::Kind::kConnected;
+    } else {
+      known.offer = ready->offer;
+      known.prepared = std::move(ready);  // until the receiver has answered
+      result.kind = RepairEvent::Kind::kOfPath;
+      result.of_path.kind = PathEvent::Kind::kQueuesMade;
+    }
+    return result;
+  }
+  MakePath wanted = {
+      .devices = {}, .offer = {}, .has_loopback = comm.needs_loopback(comm.paths()[command.path])};
+  std::uint32_t turn = command.turn;
+  if (is_receiver) {
     const auto& offer = std::get<wire::OfferPath>(*message);
     wanted.offer = offer.offer;
     wanted.window_key = offer.window_key;
+    // Which devices of both ends reach each other is not known. For each device of the sender, the
+    // receiver begins with its own.
+    const std::pair port(offer.offer.qp.device, offer.offer.qp.port);
+    known.offers_by_port =
+        std::exchange(known.offering_port, port) == port ? known.offers_by_port + 1 : 0;
+    turn = known.offers_by_port;
   }
+  wanted.devices = devices_for(comm, command, turn);
   comm.link().order(
       {.path = command.path, .generation = command.generation, .what = std::move(wanted)});
+  return {};
+}
+
+// If the offer was one of prepared queue pairs, the receiver has to have answered with its own.
+std::optional<RepairEvent> Recover::connect_queues(Comm& comm, const RepairCommand& command,
+                                                   const wire::AnswerPath& answer) {
+  PathRepair& known = repair_of(comm, command.path);
+  known.line_keys = answer.line_keys;
+  if (!known.prepared) {
+    comm.link().order({.path = command.path,
+                       .generation = command.generation,
+                       .what = ConnectPath{answer.answer, answer.window_key}});
+    return {};
+  }
+  RepairEvent result = {.kind = RepairEvent::Kind::kConnected, .path = command.path};
+  auto ready = use_prepared(comm, command.path, command.generation, answer.answer.qp.qpn);
+  if (ready) {
+    known.made = std::move(ready->resources);
+  } else {
+    result.kind = RepairEvent::Kind::kOfPath;
+    result.of_path.kind = PathEvent::Kind::kQueuesFailed;
+  }
+  return result;
 }
 
 void Recover::discard_made(Comm& comm, std::size_t path) {
@@ -252,79 +291,6 @@ bool Recover::join(Comm& comm, std::size_t path) {
     return false;
   comm.link().discard(std::move(known.made));  // the former ones
   return true;
-}
-
-// --- Sentences ---
-
-void Recover::say_resumed(Comm& comm, std::size_t path) {
-  const std::string name = comm.name_for_log(path);
-  const std::string& cause = repair_of(comm, path).cause;
-  const std::size_t all = comm.paths().size();
-  std::size_t left = 0;
-  for (std::size_t other = 0; other < all; ++other) left += comm.is_up(other) ? 1 : 0;
-  if (left == 0) {
-    BL_WARN("%s: path %zu of %zu is out of use: %s. No other path works: the connection waits",
-            name.c_str(), path + 1, all, cause.c_str());
-    return;
-  }
-  const double ms = static_cast<double>(now_ns() - state_->engine.failed_ns(path)) / kNsPerMs;
-  BL_WARN(
-      "%s: path %zu of %zu is out of use: %s. The other paths (%zu) took over %.1f ms after this "
-      "end had noticed",
-      name.c_str(), path + 1, all, cause.c_str(), left, ms);
-}
-
-void Recover::say_up(Comm& comm, std::size_t path, bool was_silent) {
-  const std::int64_t failed_ns = state_->engine.failed_ns(path);
-  const std::int64_t took_ns = now_ns() - failed_ns;
-  // It was only slow, or its peer was: its next silence has to be longer.
-  const bool was_wrong = was_silent && took_ns < times::kFalseAlarmNs &&
-                         comm.paths()[path].resources->device->history->newest_ns() < failed_ns;
-  if (was_wrong) silence_->was_wrong_about(*comm.paths()[path].silence);
-  const std::string stands_in =
-      comm.paths()[path].is_stand_in()
-          ? ". This device stands in for " + label(comm.paths()[path].own_device())
-          : "";
-  BL_WARN("%s: path %zu of %zu is in use again after %.3f s (generation %u)%s",
-          comm.name_for_log(path).c_str(), path + 1, comm.paths().size(),
-          static_cast<double>(took_ns) / kNsPerSec, state_->engine.status(path).generation,
-          stands_in.c_str());
-}
-
-std::string Recover::describe_outage(Comm& comm, const char* remark) {
-  const std::int64_t length_ns = state_->engine.outage_ns(now_ns());
-  char seconds[32];
-  std::snprintf(seconds, sizeof seconds, "%.1f s", static_cast<double>(length_ns) / kNsPerSec);
-  std::string text = "no path has worked since " + time_before(length_ns) + " (" + seconds + ")";
-  text += remark;
-  for (std::size_t path = 0; path < comm.paths().size(); ++path) {
-    const PathRepair& known = repair_of(comm, path);
-    const Ends ends = ends_of(comm, path);
-    text += ". Path " + std::to_string(path + 1) + " of " + std::to_string(comm.paths().size()) +
-            ", between " + ends.here + " and " + ends.there + ", as " + ends.here +
-            " sees it: " + known.cause;
-    const std::uint32_t tries = state_->engine.tries(path);
-    if (tries == 0) continue;
-    text += "; attempts to connect it again: " + std::to_string(tries);
-    if (!known.last_try.empty()) text += ", the last one failed: " + known.last_try;
-  }
-  return text;
-}
-
-void Recover::end_for_mute_peer(Comm& comm, std::size_t path) {
-  const PeerName& peer = comm.link().peer();
-  (void)on_fault(comm, Errc::kPeerClosed, "go on",
-                 "path " + std::to_string(path + 1) + " has failed, and " + peer.host + " (pid " +
-                     std::to_string(peer.pid) +
-                     ") has said nothing about that for BEELINE_PEER_TIMEOUT, although its control "
-                     "channel is open: its control thread may hang in a call to its driver, or "
-                     "something between both hosts swallows what it sends");
-}
-
-void Recover::end_without_path(Comm& comm) {
-  const bool is_own_fault = state_->engine.is_any_port_unwell();
-  (void)on_fault(comm, is_own_fault ? Errc::kSystem : Errc::kPeerClosed, "go on",
-                 describe_outage(comm, ", which is longer than BEELINE_GIVE_UP_AFTER"));
 }
 
 }  // namespace beeline

@@ -32,7 +32,8 @@ bool Recover::fits_rail(const Comm& comm, std::size_t path, const Device& device
   return true;
 }
 
-std::vector<const Device*> Recover::devices_for(const Comm& comm, const RepairCommand& command) {
+std::vector<const Device*> Recover::devices_for(const Comm& comm, const RepairCommand& command,
+                                                std::uint32_t turn) {
   std::vector<const Device*> devices;
   const auto add = [&](const Device& device) {
     if (!device.context->is_gone() && fits_rail(comm, command.path, device))
@@ -46,15 +47,13 @@ std::vector<const Device*> Recover::devices_for(const Comm& comm, const RepairCo
   }
   // A device that stands in may not reach the peer, so each has its turn.
   if (!devices.empty())
-    std::rotate(devices.begin(), devices.begin() + command.turn % devices.size(), devices.end());
+    std::rotate(devices.begin(), devices.begin() + turn % devices.size(), devices.end());
   return devices;
 }
 
-std::string Recover::why_stand_in_leaves(const Comm& comm, const RepairCommand& command) {
-  const std::string own = label(comm.paths()[command.path].own_device());
-  const std::string stand_in = label(*comm.paths()[command.path].resources->device);
-  if (command.kind == RepairCommand::Kind::kOwnWorks)
-    return own + " works again, for which " + stand_in + " has stood in";
+std::string Recover::why_stand_in_leaves(const Comm& comm, std::size_t left) {
+  const std::string own = label(comm.paths()[left].own_device());
+  const std::string stand_in = label(*comm.paths()[left].resources->device);
   std::string works;
   for (std::size_t path = 0; path < comm.paths().size() && works.empty(); ++path) {
     if (comm.is_up(path) && !comm.paths()[path].is_stand_in())

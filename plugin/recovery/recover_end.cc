@@ -178,7 +178,7 @@ Status Recover::end(Comm& comm, std::size_t path, const char* doing, const Verdi
   comm.gate().raise_alarm();
   comm.stats().record(Event::kFailed, static_cast<std::uint32_t>(why.code));
   comm.stats().set_state(SlotState::kFailed);
-  BL_WARN("%s: cannot %s: %s", comm.name_for_log(path).c_str(), doing, why.text().c_str());
+  comm.link().tell_end(comm.name_for_log(path) + ": cannot " + doing + ": " + why.text());
   comm.link().send_failure(std::string("cannot ") + doing + ": " + why.cause);
   return end_;
 }

@@ -12,6 +12,14 @@ constexpr std::uint32_t kTriesOfSender = 8;
 // Generations in a row that failed within kBriefLifeNs.
 constexpr std::uint32_t kMostBriefLives = 3;
 
+// When an outage is logged again.
+std::int64_t next_outage_log(std::int64_t since_ns, std::int64_t now_ns) noexcept {
+  for (const std::int64_t after_ns : times::kOutageLogNs) {
+    if (now_ns < since_ns + after_ns) return since_ns + after_ns;
+  }
+  return since_ns + ((now_ns - since_ns) / times::kOutageLogEveryNs + 1) * times::kOutageLogEveryNs;
+}
+
 }  // namespace
 
 RepairEngine::RepairEngine(const Facts& facts) noexcept
@@ -54,6 +62,17 @@ RepairCommands RepairEngine::on(const RepairEvent& event, const Moment& now) noe
       path.join_until_ns = times::kNever;
       say(step, path, Command::kDiscardMade);
       take(step, path, PathEvent::Kind::kQueuesFailed);
+      break;
+    case Event::kPrepared:
+      if (path.move != Move::kPreparing) break;
+      path.move = Move::kReady;
+      look_at_moves(step);
+      break;
+    case Event::kNotPrepared:
+      if (path.move != Move::kNone) give_up_moves(step);
+      break;
+    case Event::kMoveAsked:
+      begin_move(step, path, path.is_stand_in && path.own_well_ns != 0);
       break;
     case Event::kLook: look(step, path, event); break;
     case Event::kLookAtComm: look_at_comm(step); break;
@@ -118,12 +137,14 @@ std::int64_t RepairEngine::due_ns(const Moment& now) const noexcept {
                              (!path.status.is_unfenced || path.peer_fenced_ns != 0);
     due = std::min({due, path.attempts.due_ns(), path.repeats.due_ns(), path.look_ns,
                     path.finished_ns, path.join_until_ns,
+                    path.status.is_held ? path.held_until_ns : times::kNever,
+                    path.move == Move::kNone ? times::kNever : path.move_until_ns,
                     is_draining ? now.ns + times::kDrainLookEveryNs : times::kNever});
   }
   if (devices_gone_ns_ != 0) due = std::min(due, devices_gone_ns_ + limits_.device_ns);
   if (mute_since_ns_ != 0) due = std::min(due, mute_since_ns_ + limits_.peer_ns);
   if (outage_since_ns_ == 0) return due;
-  due = std::min(due, outage_logged_ns_ + times::kOutageLogEveryNs);
+  due = std::min(due, outage_log_due_ns_);
   if (limits_.give_up_ns != 0) due = std::min(due, outage_since_ns_ + limits_.give_up_ns);
   if (has_called_standbys_ || !now.has_standby) return due;
   return std::min(due, std::max(outage_since_ns_ + times::kStandInAfterNs,
@@ -167,7 +188,7 @@ void RepairEngine::act(Step& step, Path& path, PathAction action,
     command.generation = path.status.generation;
   if (action == PathAction::kMakeQueues) {
     command.may_stand_in = may_stand_in(path, step.now);
-    command.turn = is_sender_ ? path.tries / kTriesOfSender : path.tries;
+    command.turn = path.tries / kTriesOfSender;
     ++path.tries;
   }
   step.commands.add(command);
@@ -180,11 +201,30 @@ void RepairEngine::begin_fence(Path& path, std::int64_t now_ns) noexcept {
   path.is_fence_late = false;
   path.peer_fenced_ns = path.peer_refused_ns = 0;
   path.tries = 0;
+  // A failure while a path is prepared leaves nothing to move.
+  const bool is_moving = std::exchange(path.move, Move::kNone) == Move::kReady;
+  if (is_moving) return path.attempts.reset();
+  hold_if_often(path, now_ns);
   if (now_ns - path.up_ns <= times::kLongLifeNs) return;
   path.attempts.reset();
   if (path.is_stand_in) return;
   path.well_for_ns = times::kWellForNs;
   path.has_gone_back = false;
+}
+
+void RepairEngine::hold_if_often(Path& path, std::int64_t now_ns) noexcept {
+  const bool is_often = path.up_ns != 0 && now_ns - path.up_ns < times::kSteadyNs;
+  path.often = is_often ? path.often + 1 : 0;
+  path.status.is_held = path.often >= 2;
+  std::int64_t hold_ns = times::kHolds.first_ns;
+  for (std::uint32_t i = 2; i < std::min(path.often, 16U); ++i)
+    hold_ns = times::kHolds.after(hold_ns);
+  path.held_until_ns = now_ns + hold_ns;
+}
+
+void RepairEngine::release(Path& path, std::int64_t now_ns) noexcept {
+  if (!std::exchange(path.status.is_held, false)) return;
+  if (path.status.state == PathState::kClear && !path.facts.is_by_cm) path.attempts.set_due(now_ns);
 }
 
 void RepairEngine::begin_state(Step& step, Path& path) noexcept {
@@ -258,7 +298,8 @@ void RepairEngine::take_own_port(Step& step, Path& path, const RepairEvent& even
     path.has_gone_back = false;
   } else if (now_ns - path.own_well_ns >= path.well_for_ns) {
     path.has_gone_back = true;
-    leave_stand_in(step, path, Command::kOwnWorks);
+    path.own_well_ns = 0;  // if that is in vain, the own device has to be well for longer
+    return_to_own(step, path);
   }
 }
 
@@ -291,15 +332,62 @@ void RepairEngine::look_at_stand_in(Step& step, Path& path) noexcept {
     path.beside_own_ns = now_ns;
   } else if (now_ns - path.beside_own_ns >=
              (is_sender_ ? times::kSenderBesideOwnNs : times::kReceiverBesideOwnNs)) {
-    return leave_stand_in(step, path, Command::kBesideOwn);
+    return leave_stand_in(step, path);
   }
   say(step, path, Command::kAskOwnPort);
 }
 
-void RepairEngine::leave_stand_in(Step& step, const Path& path,
-                                  RepairCommand::Kind why) const noexcept {
+void RepairEngine::leave_stand_in(Step& step, const Path& path) const noexcept {
   for (std::size_t i = 0; i < path_count_; ++i) {
-    if (paths_[i].facts.rail == path.facts.rail && is_up(i)) say(step, paths_[i], why);
+    if (paths_[i].facts.rail == path.facts.rail && is_up(i))
+      say(step, paths_[i], Command::kBesideOwn);
+  }
+}
+
+// --- A path moves while it carries data ---
+
+// All paths of a rail use the same device.
+void RepairEngine::return_to_own(Step& step, const Path& path) noexcept {
+  for (std::size_t i = 0; i < path_count_; ++i) {
+    if (paths_[i].facts.rail != path.facts.rail || !is_up(i)) continue;
+    if (is_sender_) {
+      begin_move(step, paths_[i], true);
+    } else {
+      say(step, paths_[i], Command::kAskToMove);
+    }
+  }
+}
+
+void RepairEngine::begin_move(Step& step, Path& path, bool to_own) noexcept {
+  const bool may_move = is_sender_ && path.status.state == PathState::kUp && !path.is_suspended &&
+                        !path.facts.is_by_cm && path.move == Move::kNone;
+  if (!may_move) return;
+  path.move = Move::kPreparing;
+  path.move_until_ns = step.now.ns + times::kLongestMoveNs;
+  step.commands.add({.kind = Command::kPrepare,
+                     .path = number(path),
+                     .generation = path.status.generation + 1,
+                     .to_own = to_own});
+}
+
+// Once all are ready: those of one rail, at either end, have to change their device together.
+void RepairEngine::look_at_moves(Step& step) noexcept {
+  const std::span paths = std::span(paths_).first(path_count_);
+  for (const Path& path : paths) {
+    if (path.move == Move::kNone) continue;
+    if (step.now.ns >= path.move_until_ns) return give_up_moves(step);
+  }
+  const auto is = [](Move move) { return [move](const Path& path) { return path.move == move; }; };
+  if (std::ranges::any_of(paths, is(Move::kPreparing))) return;
+  for (Path& path : paths) {
+    if (path.move == Move::kReady) say(step, path, Command::kMove);
+  }
+}
+
+void RepairEngine::give_up_moves(Step& step) noexcept {
+  for (Path& path : std::span(paths_).first(path_count_)) {
+    if (std::exchange(path.move, Move::kNone) != Move::kNone)
+      say(step, path, Command::kDropPrepared);
   }
 }
 
@@ -344,6 +432,7 @@ void RepairEngine::look_at_timers(Step& step, Path& path) noexcept {
     say(step, path, Command::kCheckFinished);
   }
   if (path.join_until_ns != times::kNever) say(step, path, Command::kJoin);
+  if (now_ns >= path.held_until_ns) release(path, now_ns);
   if (path.attempts.is_due(now_ns)) {
     path.attempts.stop();
     const bool was_well = path.status.is_port_well;
@@ -389,18 +478,23 @@ void RepairEngine::look_at_comm(Step& step) noexcept {
   const std::int64_t now_ns = step.now.ns;
   look_at_peer(step);
   look_at_devices(step);
+  look_at_moves(step);
   if (has_usable_path()) {
     outage_since_ns_ = 0;
     has_called_standbys_ = false;
     return;
   }
-  if (outage_since_ns_ == 0) outage_since_ns_ = outage_logged_ns_ = now_ns;
+  if (outage_since_ns_ == 0) {
+    outage_since_ns_ = now_ns;
+    outage_log_due_ns_ = now_ns + times::kOutageLogNs.front();
+  }
+  for (Path& path : std::span(paths_).first(path_count_)) release(path, now_ns);
   if (is_outage_over_limit(now_ns)) {
     limits_.give_up_ns = 0;
     return step.commands.add({.kind = Command::kEndNoPath});
   }
-  if (now_ns - outage_logged_ns_ >= times::kOutageLogEveryNs) {
-    outage_logged_ns_ = now_ns;
+  if (now_ns >= outage_log_due_ns_) {
+    outage_log_due_ns_ = next_outage_log(outage_since_ns_, now_ns);
     step.commands.add({.kind = Command::kSayWaiting});
   }
   if (!has_called_standbys_) call_standbys(step);

@@ -45,17 +45,20 @@ class BackOff {
 
 struct RepairEvent {
   enum class Kind : std::uint8_t {
-    kOfPath,      // `of_path`
-    kSilent,      // the path is: nothing completes on it and its device says nothing
-    kDeviceGone,  // the device that the path uses
-    kDeviceLeft,  // after kLeaveDevice: nothing waits for that device any more
-    kOwnPort,     // of the path's own device: `is_active`, `is_gone`
-    kConnected,   // the new queue pair is there and reaches the peer
-    kJoined,      // after kJoin: it is in use; its device `is_stand_in` or not
-    kJoinLater,   // after kJoin: something still uses the former one
-    kLook,        // at one path; in kFencing, `is_in_error` says whether the device discards what
-                  // comes, `is_refused` that it will not, and `is_fenced` whether all completions
-                  // are counted
+    kOfPath,       // `of_path`
+    kSilent,       // the path is: nothing completes on it and its device says nothing
+    kDeviceGone,   // the device that the path uses
+    kDeviceLeft,   // after kLeaveDevice: nothing waits for that device any more
+    kOwnPort,      // of the path's own device: `is_active`, `is_gone`
+    kConnected,    // the new queue pair is there and reaches the peer
+    kJoined,       // after kJoin: it is in use; its device `is_stand_in` or not
+    kJoinLater,    // after kJoin: something still uses the former one
+    kPrepared,     // after kPrepare: the queue pairs at both ends are connected
+    kNotPrepared,  // or they could not be made
+    kMoveAsked,    // the receiver asks the sender to move the path
+    kLook,         // at one path; in kFencing, `is_in_error` says whether the device discards what
+                   // comes, `is_refused` that it will not, and `is_fenced` whether all completions
+                   // are counted
     kLookAtComm,
   };
 
@@ -80,8 +83,12 @@ struct RepairCommand {
     kDiscardMade,    // the queue pair that could not be joined
     kCheckFinished,  // the time for the lines of has_finished is over: if one is missing, it is
                      // lost
-    kOwnWorks,       // the path's own device works again: the path fails, and is made by it
-    kBesideOwn,      // another path works by its own device: this one, by a stand-in, fails
+    kBesideOwn,      // another path works by its own device: this one, by a stand-in, is left
+    kPrepare,        // the queue pairs of the next generation, while the path is in use; kPrepared
+                     // or kNotPrepared follows
+    kDropPrepared,   // they are not needed any more
+    kMove,           // the path is left, and goes on with them
+    kAskToMove,      // tells the sender
     kSayUp,          // `was_silent`
     kSayWaiting,
     kEndNoPath,    // no path has worked for too long
@@ -98,7 +105,8 @@ struct RepairCommand {
   bool has_peer_report = false;
   bool was_silent = false;
   bool may_stand_in = false;  // of kMakeQueues: other devices than the path's own
-  std::uint32_t turn = 0;     // the same: where in the list of devices to begin
+  std::uint32_t turn = 0;     // the same, at the sender: where in the list of devices to begin
+  bool to_own = false;        // of kPrepare: by the path's own device, and not by that in use
 
   bool operator==(const RepairCommand&) const = default;
 };
@@ -167,9 +175,20 @@ class RepairEngine {
   bool may_lose(std::size_t path) const noexcept;
   // Whether a result of this generation is still wanted.
   bool awaits_queues(std::size_t path, std::uint32_t generation) const noexcept;
+  // Whether the generation is the next one of a path in use, which may be prepared.
+  bool may_prepare(std::size_t path, std::uint32_t generation) const noexcept {
+    return is_up(path) && generation == paths_[path].status.generation + 1;
+  }
+  bool prepares(std::size_t path, std::uint32_t generation) const noexcept {
+    return paths_[path].move == Move::kPreparing && may_prepare(path, generation);
+  }
   // The device that the path uses, or has used last.
   bool is_device_gone(std::size_t path) const noexcept { return paths_[path].is_device_gone; }
   std::int64_t failed_ns(std::size_t path) const noexcept { return paths_[path].failed_ns; }
+  // For how long after its failure the path is not made anew, as it fails often. 0: at once.
+  std::int64_t held_ns(std::size_t path) const noexcept {
+    return paths_[path].status.is_held ? paths_[path].held_until_ns - paths_[path].failed_ns : 0;
+  }
   std::uint32_t tries(std::size_t path) const noexcept { return paths_[path].tries; }
   bool is_any_port_unwell() const noexcept;
   std::int64_t outage_ns(std::int64_t now_ns) const noexcept { return now_ns - outage_since_ns_; }
@@ -181,6 +200,8 @@ class RepairEngine {
  private:
   using Command = RepairCommand::Kind;
   using Event = RepairEvent::Kind;
+  // How far a path in use is on its way to other queue pairs.
+  enum class Move : std::uint8_t { kNone, kPreparing, kReady };
   struct Path {
     // --- What is true of the path ---
     PathFacts facts;
@@ -201,6 +222,9 @@ class RepairEngine {
     bool is_own_gone = false;
     // The path has returned to its own device, after another one had stood in.
     bool has_gone_back = false;
+    Move move = Move::kNone;
+    // When what was prepared is given up.
+    std::int64_t move_until_ns = times::kNever;
     // While another device stands in: since when the own one is well, and since when another path
     // of the comm works by its own device. 0: it is not so.
     std::int64_t own_well_ns = 0;
@@ -231,6 +255,10 @@ class RepairEngine {
     std::uint32_t brief_lives = 0;
     // When the path was last made anew. 0: never.
     std::int64_t up_ns = 0;
+    // How many failures in a row came within kSteadyNs after that.
+    std::uint32_t often = 0;
+    // While the status is_held: until when.
+    std::int64_t held_until_ns = 0;
     // Until when a new queue pair waits to be joined.
     std::int64_t join_until_ns = times::kNever;
     // In kClear: when the sender offers a new generation, and when both ends look at a port that
@@ -257,6 +285,8 @@ class RepairEngine {
   }
   void act(Step& step, Path& path, PathAction action, const PathTransition& made) noexcept;
   void begin_fence(Path& path, std::int64_t now_ns) noexcept;
+  static void hold_if_often(Path& path, std::int64_t now_ns) noexcept;
+  static void release(Path& path, std::int64_t now_ns) noexcept;
   void begin_state(Step& step, Path& path) noexcept;
   void take_of_path(Step& step, Path& path, const RepairEvent& event) noexcept;
   void take_own_port(Step& step, Path& path, const RepairEvent& event) noexcept;
@@ -265,7 +295,11 @@ class RepairEngine {
   void look_at_fence(Step& step, Path& path, const RepairEvent& event) noexcept;
   void look_at_timers(Step& step, Path& path) noexcept;
   void look_at_stand_in(Step& step, Path& path) noexcept;
-  void leave_stand_in(Step& step, const Path& path, RepairCommand::Kind why) const noexcept;
+  void leave_stand_in(Step& step, const Path& path) const noexcept;
+  void return_to_own(Step& step, const Path& path) noexcept;
+  void begin_move(Step& step, Path& path, bool to_own) noexcept;
+  void look_at_moves(Step& step) noexcept;
+  void give_up_moves(Step& step) noexcept;
   void look_at_comm(Step& step) noexcept;
   void look_at_peer(Step& step) noexcept;
   void look_at_devices(Step& step) noexcept;
@@ -291,7 +325,7 @@ class RepairEngine {
   std::int64_t devices_gone_ns_ = 0;  // since when all are, and none stands in
   std::int64_t mute_since_ns_ = 0;    // the peer has said nothing, though a path waits for it
   std::int64_t outage_since_ns_ = 0;  // 0: some path works
-  std::int64_t outage_logged_ns_ = 0;
+  std::int64_t outage_log_due_ns_ = 0;
   bool has_called_standbys_ = false;  // in this outage
   std::array<Path, kMaxPaths> paths_{};
 };

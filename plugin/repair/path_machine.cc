@@ -48,7 +48,7 @@ PathTransition fence_for_peer(PathStatus status) noexcept {
 
 // The sender, from kClear.
 PathTransition offer(PathStatus status) noexcept {
-  if (!status.is_port_well) return ignore(status);
+  if (!status.is_port_well || status.is_held) return ignore(status);
   ++status.generation;
   status.has_peer_report = status.is_unfenced = false;
   return to(status, PathState::kMaking, {kMakeQueues});

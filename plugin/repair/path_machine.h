@@ -47,6 +47,7 @@ struct PathStatus {
   bool is_sender = false;        // the end that sends data is the one that offers generations
   bool is_port_well = true;      // of this end
   bool has_peer_report = false;  // about this generation; or none is needed
+  bool is_held = false;          // sender: the path fails often, and is not offered yet
   bool is_unfenced = false;      // in kFencing: the device has refused, so the peer fences first
   std::uint32_t generation = 0;  // of our newest queue pair
   std::uint32_t refused = 0;     // receiver: the offer that was answered with NOT_NOW; 0: none

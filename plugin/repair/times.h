@@ -5,6 +5,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 
 namespace beeline::times {
@@ -123,7 +124,18 @@ inline constexpr std::int64_t kLongLifeNs = 10 * kNsPerSec;
 // after they were made, the device refuses every queue pair, and trying again would never end.
 inline constexpr std::int64_t kBriefLifeNs = kNsPerSec;
 
-static_assert(are_ordered(kAttempts));
+// A path that fails again within this time after it was made anew fails often: a link that flaps
+// costs each of its connections a fence for each time that they go back to it.
+inline constexpr std::int64_t kSteadyNs = 60 * kNsPerSec;
+// How long a path that fails often is not made anew while another one works: the first delay is for
+// the third failure in a row, since many links go down twice when they come up, and the longest
+// keeps what a flapping link costs below what its bandwidth is worth, without leaving one that is
+// well again unused for long.
+inline constexpr Delays kHolds = {
+    .first_ns = 2 * kNsPerSec, .least_later_ns = 2 * kNsPerSec, .most_ns = 30 * kNsPerSec};
+
+static_assert(are_ordered(kAttempts) && are_ordered(kHolds));
+static_assert(kHolds.most_ns < kSteadyNs);
 // A path that fails at once must not be tried again without a delay.
 static_assert(kBriefLifeNs < kLongLifeNs);
 
@@ -150,14 +162,20 @@ inline constexpr std::int64_t kLongestWellForNs = 600 * kNsPerSec;
 inline constexpr std::int64_t kSenderBesideOwnNs = kWellForNs;
 inline constexpr std::int64_t kReceiverBesideOwnNs = 2 * kWellForNs;
 
+// A path is moved while it carries data, so nothing hurries; but what was prepared is given up
+// after this time, which is longer than both ends take to register all buffers with a device.
+inline constexpr std::int64_t kLongestMoveNs = 30 * kNsPerSec;
+
 static_assert(kOwnLookEveryNs < kWellForNs && kWellForNs <= kLongestWellForNs);
 // An end may notice up to one look late.
 static_assert(kSenderBesideOwnNs + kOwnLookEveryNs < kReceiverBesideOwnNs);
 
 // --- The comm waits or ends ---
 
-// How often a comm that waits logs that, so that a log of the last minute shows it, and one of a
-// day has 1,440 lines of it.
+// When a comm that waits logs that again, after the line about the failure: soon, because people
+// look at a job that stands still, and then once a minute, so that a log of the last minute shows
+// it.
+inline constexpr std::array<std::int64_t, 2> kOutageLogNs = {10 * kNsPerSec, 30 * kNsPerSec};
 inline constexpr std::int64_t kOutageLogEveryNs = 60 * kNsPerSec;
 // How long the control channel has to explain a failed completion, or data to arrive after a
 // goodbye: the channel knows within milliseconds of a process that died, closed or fenced the path,

@@ -49,8 +49,16 @@ class StallWatch {
   std::int64_t limit_ns() const noexcept { return limit_ns_; }
   // Since when nothing has moved, as far as judge() knows.
   std::int64_t quiet_since_ns() const noexcept { return quiet_since_ns_; }
+  // Since when a thread has waited in vain. If something has moved since the last look, or nobody
+  // has waited, that is now.
+  std::int64_t waits_since_ns(std::int64_t now_ns) const noexcept {
+    return moved_ || now_ns - judged_ns_ > kFreshNs ? now_ns : quiet_since_ns_;
+  }
 
  private:
+  // A thread that waits judges at least this often.
+  static constexpr std::int64_t kFreshNs = 100'000'000;
+
   std::uint32_t tests_to_look_ = kTestsPerLook;
   bool moved_ = true;
   std::int64_t limit_ns_;

@@ -24,6 +24,16 @@
 
 namespace beeline::wire {
 
+// What its sender knows of the cause of a failure, of its own side of the path.
+enum class PathTrouble : std::uint8_t {
+  kNone,      // nothing: a request failed, or nothing completes
+  kPortDown,  // its port is not ACTIVE
+  kAddress,   // an address of its port has changed, or is gone
+  kDevice,    // its device is gone
+  kMoves,     // the path has not failed: it goes over to queue pairs that are ready
+  kLeaves,    // the same, but it has none yet: its device is no longer to stand in for another
+};
+
 // FENCED: the end that sends it has taken a path of a comm out of use, and reports what it has got
 // by it. The other end does the same, and then what is missing goes over the other paths.
 struct Fenced {
@@ -33,6 +43,7 @@ struct Fenced {
   std::uint8_t path = 0;
   std::uint32_t generation = 0;  // of the path
   bool has_peer_report = false;  // no answer is needed
+  PathTrouble trouble = PathTrouble::kNone;
   std::variant<ReceiverReport, SenderReport> report;
   // Only a sender that has the receiver's report fills this in. It names lines before
   // `report.taken` which that report calls missing, although their messages have completed at the
@@ -43,20 +54,26 @@ struct Fenced {
   static void fields(auto& io, auto& fenced) {
     io(fenced.comm, fenced.serial);
     io.within(fenced.path, 0, kMaxPaths - 1);
-    io(fenced.generation, fenced.has_peer_report, fenced.report, fenced.finished);
+    io(fenced.generation, fenced.has_peer_report);
+    io.choice(fenced.trouble, PathTrouble::kLeaves);
+    io(fenced.report, fenced.finished);
     io.require(fenced.finished.empty() ||
                (fenced.has_peer_report && std::holds_alternative<SenderReport>(fenced.report)));
   }
   bool operator==(const Fenced&) const = default;
 };
 
-// By the sending end of the comm.
+// By the sending end of the comm. With `prepares`, the path is still in use: both ends make,
+// connect and probe the queue pairs of the next generation, and keep them. Once they are ready, the
+// sender fences the path and offers that generation as after a failure, but nothing is left to be
+// made.
 struct OfferPath {
   static constexpr MessageType kType = MessageType::kOfferPath;
   std::uint32_t comm = 0;
   std::uint32_t serial = 0;
   std::uint8_t path = 0;
   std::uint32_t generation = 0;
+  bool prepares = false;
   SenderReport report;  // about the generation before, as in FENCED, which may have been lost
   PathOffer offer;
   std::uint32_t window_key = 0;  // of the sender's window, for this path
@@ -64,7 +81,7 @@ struct OfferPath {
   static void fields(auto& io, auto& message) {
     io(message.comm, message.serial);
     io.within(message.path, 0, kMaxPaths - 1);
-    io(message.generation, message.report, message.offer, message.window_key);
+    io(message.generation, message.prepares, message.report, message.offer, message.window_key);
   }
   bool operator==(const OfferPath&) const = default;
 };
@@ -105,6 +122,7 @@ struct AnswerPath {
   std::uint32_t serial = 0;
   std::uint8_t path = 0;
   std::uint32_t generation = 0;
+  bool prepares = false;  // as the offer
   PathAnswer answer;
   std::uint32_t window_key = 0;  // of the receiver's window, for this path; 0: it has none
   std::optional<LineKeys> line_keys;
@@ -112,7 +130,7 @@ struct AnswerPath {
   static void fields(auto& io, auto& message) {
     io(message.comm, message.serial);
     io.within(message.path, 0, kMaxPaths - 1);
-    io(message.generation, message.answer, message.window_key, message.line_keys);
+    io(message.generation, message.prepares, message.answer, message.window_key, message.line_keys);
   }
   bool operator==(const AnswerPath&) const = default;
 };
@@ -124,6 +142,7 @@ enum class PathNews : std::uint8_t {
   kCannotFence,  // either: its device cannot stop what comes for the path; the peer has to
   kWaits,  // receiver: it has waited for long for the message of the line at `position`, which
            // it has granted by the path
+  kMove,   // receiver: the path is in use by a device that stands in, and its own works again
 };
 
 struct PathNote {
@@ -139,7 +158,7 @@ struct PathNote {
     io(note.comm, note.serial);
     io.within(note.path, 0, kMaxPaths - 1);
     io(note.generation);
-    io.choice(note.news, PathNews::kWaits);
+    io.choice(note.news, PathNews::kMove);
     io(note.position);
     io.require(note.news == PathNews::kWaits || note.position == 0);
   }

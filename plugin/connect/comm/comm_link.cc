@@ -8,7 +8,9 @@
 #include <type_traits>
 #include <utility>
 
+#include "common/base/clock.h"
 #include "common/base/host.h"
+#include "common/base/log.h"
 #include "common/check/assert.h"
 #include "plugin/connect/comm/control_mailbox.h"
 #include "plugin/connect/socket/lock_without_sleeping.h"
@@ -89,6 +91,21 @@ void CommLink::send_goodbye(std::uint32_t settled) noexcept {
 
 void CommLink::send_failure(const std::string& why) noexcept {
   if (is_ours()) send_end(wire::RejectCode::kFailed, why);
+}
+
+void CommLink::tell(PathNews news) noexcept {
+  if (!is_ours()) return;
+  news.connection = this;
+  mailbox_->path_log().add(news, now_ns());
+}
+
+void CommLink::tell_end(const std::string& line) noexcept {
+  if (!is_ours()) {
+    BL_WARN("%s", line.c_str());
+    return;
+  }
+  mailbox_->path_log().add_end(peer_.host + " (pid " + std::to_string(peer_.pid) + ")", line,
+                               now_ns());
 }
 
 void CommLink::say_again() noexcept {

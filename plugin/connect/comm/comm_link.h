@@ -51,6 +51,8 @@ class CommLink final : public Link, public std::enable_shared_from_this<CommLink
 
   void send_goodbye(std::uint32_t settled) noexcept override;
   void send_failure(const std::string& why) noexcept override;
+  void tell(PathNews news) noexcept override;
+  void tell_end(const std::string& line) noexcept override;
   bool exchanges_reports() const noexcept override { return exchanges_reports_; }
   wire::Bytes send_about_path(PathMessage message) noexcept override;
   bool has_channel() noexcept override { return outbox_->is_open(); }

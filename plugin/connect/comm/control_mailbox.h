@@ -22,6 +22,7 @@
 #include "plugin/connect/comm/comm_link.h"
 #include "plugin/connect/comm/comm_settings.h"
 #include "plugin/connect/comm/connection.h"
+#include "plugin/connect/comm/path_log.h"
 #include "plugin/device/rail_devices.h"
 #include "plugin/wire/handle.h"
 
@@ -121,6 +122,7 @@ class ControlMailbox {
   void stop() noexcept;
 
   // --- For any thread ---
+  PathLog& path_log() noexcept { return path_log_; }
   void link_gone(const GoneLink& link) noexcept;
   // The control thread destroys the comm. If that thread has ended, the caller does.
   void take_back(CommMemory memory) noexcept;
@@ -212,6 +214,7 @@ class ControlMailbox {
   Listeners listeners_;
   Attempts attempts_;
   Orders orders_;
+  PathLog path_log_;
 };
 
 }  // namespace beeline

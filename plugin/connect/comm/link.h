@@ -17,6 +17,7 @@
 #include "common/base/problem.h"
 #include "common/check/assert.h"
 #include "plugin/connect/comm/path_mail.h"
+#include "plugin/connect/comm/path_news.h"
 #include "plugin/connect/comm/waiting.h"
 #include "plugin/connect/socket/lock_without_sleeping.h"
 
@@ -138,6 +139,12 @@ class Link {
   // Tells the peer that this end has failed, which it may have no other way to notice. The text
   // goes to the log of another host, so it names hosts. Any thread may call it. It does not wait.
   virtual void send_failure(const std::string& why) noexcept = 0;
+
+  // For the log of the process, in which many connections may have the same news. Link sets
+  // PathNews::connection. Any thread may call it. It does not wait.
+  virtual void tell(PathNews news) noexcept = 0;
+  // The comm has ended with an error. `line` is for the log.
+  virtual void tell_end(const std::string& line) noexcept = 0;
 
   // --- The repair of paths ---
 

@@ -67,6 +67,7 @@ using FencePath = std::shared_ptr<FenceOrder>;
 struct PathOrder {
   std::uint8_t path = 0;
   std::uint32_t generation = 0;
+  bool prepares = false;  // as OfferPath::prepares; the result says the same
   std::variant<MakePath, ConnectPath, DropPath, FencePath> what;
 };
 
@@ -77,6 +78,7 @@ struct PathOrder {
 struct PathMade {
   std::uint8_t path = 0;
   std::uint32_t generation = 0;
+  bool prepares = false;
   wire::PathOffer offer = {};    // of a MakePath without an offer
   wire::PathAnswer answer = {};  // of one with an offer
   std::uint32_t window_key = 0;  // of this end's window; 0: the peer may not write
@@ -85,6 +87,7 @@ struct PathMade {
 struct PathNotMade {
   std::uint8_t path = 0;
   std::uint32_t generation = 0;
+  bool prepares = false;
   std::string why;  // a clause that names this end's port
 };
 

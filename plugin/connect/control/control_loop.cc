@@ -67,7 +67,9 @@ void ControlLoop::run() {
     channels_.run_backlog();
     begin_connects();
     service_.carry_out_orders();
+    schedule_path_log();
   }
+  setup_.mailbox->path_log().flush(now_ns());
 }
 
 void ControlLoop::begin_connects() {
@@ -103,6 +105,16 @@ void ControlLoop::schedule_wait_log() {
     connector_.look_at_calls(now_ns());
     listener_slots_.look(*setup_.mailbox, now_ns());
     schedule_wait_log();
+  });
+}
+
+void ControlLoop::schedule_path_log() {
+  const std::int64_t due_ns = setup_.mailbox->path_log().due_ns();
+  if (due_ns >= path_log_due_ns_) return;
+  path_log_due_ns_ = due_ns;
+  poller_->at(due_ns, [this, due_ns] {
+    if (path_log_due_ns_ == due_ns) path_log_due_ns_ = PathLog::kNever;
+    setup_.mailbox->path_log().look(now_ns());
   });
 }
 
@@ -147,6 +159,7 @@ bool ControlLoop::finish_if_idle() {
 // The comms that have no other device than one that is gone end at once, without a wait for their
 // completions: whether and when those come depends on the driver.
 void ControlLoop::on_device_event(const DeviceContext& context, const verbs::AsyncEvent& event) {
+  tell_about_ports(context, event);
   if (event.kind == verbs::EventKind::kDeviceFatal) channels_.lose_device(context);
   if (CommService::is_about_paths(event.kind)) service_.serve_all(channels_.links_on(context));
   if (CommService::is_queue_error(event)) {
@@ -155,7 +168,29 @@ void ControlLoop::on_device_event(const DeviceContext& context, const verbs::Asy
   if (setup_.port_events != nullptr) setup_.port_events->on_device_event(context, event);
 }
 
+// Connections that have used the port tell the same log what they do without it.
+void ControlLoop::tell_about_ports(const DeviceContext& context, const verbs::AsyncEvent& event) {
+  PathLog& log = setup_.mailbox->path_log();
+  if (event.kind == verbs::EventKind::kPortError) {
+    log.add({PortNews::Kind::kDown,
+             place_of_port(context.ibdev() + ":" + std::to_string(event.port)), kPortReportsError},
+            now_ns());
+  } else if (event.kind == verbs::EventKind::kPortActive) {
+    log.add({PortNews::Kind::kUp, place_of_port(context.ibdev() + ":" + std::to_string(event.port)),
+             " is ACTIVE again"},
+            now_ns());
+  } else if (event.kind == verbs::EventKind::kDeviceFatal) {
+    setup_.devices->each_port_of(context, [&](const Device& device) {
+      log.add({PortNews::Kind::kDown, place_of_port(port_name(device)), kDeviceIsGone}, now_ns());
+    });
+  }
+}
+
 void ControlLoop::on_device_back(const DeviceContext& context) {
+  setup_.devices->each_port_of(context, [&](const Device& device) {
+    setup_.mailbox->path_log().add(
+        {PortNews::Kind::kUp, place_of_port(port_name(device)), " was opened again"}, now_ns());
+  });
   service_.serve_all(channels_.links_on(context));
   if (setup_.port_events != nullptr) setup_.port_events->on_device_back(context);
 }

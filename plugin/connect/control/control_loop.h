@@ -45,6 +45,9 @@ class ControlLoop final : ChannelEvents, PortEvents {
   bool has_work();
   // Looks what the comms and the listeners wait for, at intervals for as long as the thread runs.
   void schedule_wait_log();
+  void tell_about_ports(const DeviceContext& context, const verbs::AsyncEvent& event);
+  // Sees to it that what has happened to paths is logged in time.
+  void schedule_path_log();
   // Has the mailbox end forgotten connects, at intervals for as long as the thread runs.
   void schedule_expiry();
   // Returns true if there was nothing left to do and the mailbox agrees that the thread ends.
@@ -90,6 +93,7 @@ class ControlLoop final : ChannelEvents, PortEvents {
   Connector connector_;
   Acceptor acceptor_;
   WaitLog wait_log_;
+  std::int64_t path_log_due_ns_ = PathLog::kNever;  // the timer
   ListenerSlots listener_slots_;
 };
 

@@ -53,10 +53,11 @@ void PathRemaker::remember(std::uint32_t comm, const Connection& connection, con
   }
 }
 
-void PathRemaker::Origin::note_queues(const PathResources& made) {
-  context = made.device->context;
-  qpn = made.queues.qp->qp_num;
-  cq = made.queues.cq.get();
+void PathRemaker::Origin::note_queues(const PathResources& resources) noexcept {
+  made[1] = made[0];
+  made[0] = {.context = resources.device->context,
+             .qpn = resources.queues.qp->qp_num,
+             .cq = resources.queues.cq.get()};
 }
 
 std::optional<QueueFailed> PathRemaker::queue_failed(std::uint32_t comm,
@@ -65,9 +66,11 @@ std::optional<QueueFailed> PathRemaker::queue_failed(std::uint32_t comm,
   const auto found = recipes_.find(comm);
   if (found == recipes_.end()) return std::nullopt;
   for (const Origin& path : found->second.paths) {
-    const bool is_its = event.cq != nullptr ? path.cq == event.cq : path.qpn == event.qp_num;
-    if (path.context != &context || !is_its) continue;
-    return QueueFailed{.path = path.place.number, .qpn = path.qpn, .event = event.text};
+    for (const Origin::Made& made : path.made) {
+      const bool is_its = event.cq != nullptr ? made.cq == event.cq : made.qpn == event.qp_num;
+      if (made.context != &context || !is_its) continue;
+      return QueueFailed{.path = path.place.number, .qpn = made.qpn, .event = event.text};
+    }
   }
   return std::nullopt;
 }
@@ -80,9 +83,10 @@ void PathRemaker::forget(std::uint32_t comm) {
 void PathRemaker::take(const std::shared_ptr<CommLink>& link, PathOrder order) {
   const Key key{link->numbers().ours, order.path};
   const auto found = recipes_.find(key.first);
-  if (found == recipes_.end() || order.path >= found->second.paths.size()) {
-    return refuse(link, order.path, order.generation, nullptr, "it cannot be made anew");
-  }
+  const PathNotMade which = {
+      .path = order.path, .generation = order.generation, .prepares = order.prepares, .why = {}};
+  if (found == recipes_.end() || order.path >= found->second.paths.size())
+    return refuse(link, which, nullptr, "it cannot be made anew");
   const Recipe& recipe = found->second;
   if (const auto* const wanted = std::get_if<MakePath>(&order.what)) {
     works_.erase(key);
@@ -90,13 +94,15 @@ void PathRemaker::take(const std::shared_ptr<CommLink>& link, PathOrder order) {
     if (!made) {
       works_.erase(key);
       const Device* const first = wanted->devices.empty() ? nullptr : wanted->devices.front();
-      return refuse(link, order.path, order.generation, first, made.error());
+      return refuse(link, which, first, made.error());
     }
     if (wanted->offer) return advance(key);
     return deliver(link, *std::move(made));
   }
   const auto work = works_.find(key);
-  if (work == works_.end() || work->second.generation != order.generation) return;
+  const bool is_its = work != works_.end() && work->second.generation == order.generation &&
+                      work->second.prepares == order.prepares;
+  if (!is_its) return;
   if (std::holds_alternative<DropPath>(order.what)) {
     works_.erase(work);
     return;
@@ -107,7 +113,7 @@ void PathRemaker::take(const std::shared_ptr<CommLink>& link, PathOrder order) {
   if (begun) return advance(key);
   const Device& device = work->second.path.device();
   works_.erase(work);
-  refuse(link, order.path, order.generation, &device, begun.error());
+  refuse(link, which, &device, begun.error());
 }
 
 Outcome<void> PathRemaker::prepare(CommLink& link, const Recipe& recipe, std::uint8_t path,
@@ -174,13 +180,14 @@ Outcome<PathMade> PathRemaker::make(const std::shared_ptr<CommLink>& link, const
   Work work = {.link = link,
                .number = ++last_number_,
                .generation = order.generation,
+               .prepares = order.prepares,
                .control = std::move(control),
                .window_key = wanted.window_key,
                .own_window_key = window_key,
                .path = *std::move(path),
                .has_loopback = wanted.has_loopback,
                .deadline_ns = now_ns() + kMostNs};
-  PathMade made = {.path = order.path, .generation = order.generation};
+  PathMade made = {.path = order.path, .generation = order.generation, .prepares = order.prepares};
   if (agreement) {
     work.answer = std::move(agreement->answer);
     work.answer.qp = qp_facts(ours, work.path);
@@ -222,10 +229,11 @@ void PathRemaker::advance(const Key& key) {
   }
   Outcome<PathMade> made =
       is_there ? finish(work, recipe) : Outcome<PathMade>(fail(is_there.error()));
-  const std::uint32_t generation = work.generation;
+  const PathNotMade which = {
+      .path = key.second, .generation = work.generation, .prepares = work.prepares, .why = {}};
   const Device& device = work.path.device();
   works_.erase(found);
-  if (!made) return refuse(link, key.second, generation, &device, made.error());
+  if (!made) return refuse(link, which, &device, made.error());
   made->path = key.second;
   recipes_.at(key.first).paths[key.second].note_queues(*made->resources);
   deliver(link, *std::move(made));
@@ -252,8 +260,10 @@ Outcome<bool> PathRemaker::try_connect(Work& work, const Recipe& recipe) const {
 
 Outcome<PathMade> PathRemaker::finish(Work& work, const Recipe& recipe) const {
   const Device& device = work.path.device();
-  PathMade made = {
-      .generation = work.generation, .answer = work.answer, .window_key = work.own_window_key};
+  PathMade made = {.generation = work.generation,
+                   .prepares = work.prepares,
+                   .answer = work.answer,
+                   .window_key = work.own_window_key};
   const std::optional<ibv_ece> agreed = work.path.agreed_ece();
   made.answer.qp.ece = agreed ? std::optional(to_wire(*agreed)) : std::nullopt;
   made.resources = std::make_unique<PathResources>(std::move(work.path).finish());
@@ -282,12 +292,10 @@ void PathRemaker::deliver(const std::shared_ptr<CommLink>& link, PathMail result
   on_mail_(link);
 }
 
-void PathRemaker::refuse(const std::shared_ptr<CommLink>& link, std::uint8_t path,
-                         std::uint32_t generation, const Device* device, const Problem& why) {
-  deliver(link,
-          PathNotMade{.path = path,
-                      .generation = generation,
-                      .why = device == nullptr ? why.text : port_text(*device) + ": " + why.text});
+void PathRemaker::refuse(const std::shared_ptr<CommLink>& link, PathNotMade which,
+                         const Device* device, const Problem& why) {
+  which.why = device == nullptr ? why.text : port_text(*device) + ": " + why.text;
+  deliver(link, std::move(which));
 }
 
 }  // namespace beeline

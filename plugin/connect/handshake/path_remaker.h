@@ -7,6 +7,7 @@
 // Threads: the control thread.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -57,12 +58,15 @@ class PathRemaker {
     const Device* device = nullptr;
     ibv_sge scratch = {};
     std::uint32_t window_key = 0;  // of this end's window; 0: there is none
-    // The queues that were made last.
-    const DeviceContext* context = nullptr;
-    std::uint32_t qpn = 0;
-    const void* cq = nullptr;
+    // The queues that were made last, and those before: while a path is prepared, they are in use.
+    struct Made {
+      const DeviceContext* context = nullptr;
+      std::uint32_t qpn = 0;
+      const void* cq = nullptr;
+    };
+    std::array<Made, 2> made = {};
 
-    void note_queues(const PathResources& made);
+    void note_queues(const PathResources& resources) noexcept;
   };
   struct Recipe {
     const CommPlan* plan = nullptr;
@@ -79,6 +83,7 @@ class PathRemaker {
     std::weak_ptr<CommLink> link;
     std::uint64_t number = 0;  // of this object, never used again
     std::uint32_t generation = 0;
+    bool prepares = false;
     verbs::Mr control;             // see PathResources. Destroyed after the path
     std::uint32_t window_key = 0;  // of the peer's window
     std::uint32_t own_window_key = 0;
@@ -104,8 +109,9 @@ class PathRemaker {
   Outcome<PathMade> finish(Work& work, const Recipe& recipe) const;
   void advance_later(const Key& key, std::int64_t when_ns);
   void deliver(const std::shared_ptr<CommLink>& link, PathMail result);
-  void refuse(const std::shared_ptr<CommLink>& link, std::uint8_t path, std::uint32_t generation,
-              const Device* device, const Problem& why);
+  // `which` names the path and the generation.
+  void refuse(const std::shared_ptr<CommLink>& link, PathNotMade which, const Device* device,
+              const Problem& why);
 
   RemakeContext context_;
   OnMail on_mail_;

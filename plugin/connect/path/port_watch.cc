@@ -15,25 +15,6 @@ constexpr std::int64_t kLongestLookNs = kNsPerSec;
 // The same, if it is there and has no link: connections wait for the link.
 constexpr std::int64_t kLinkLookNs = 100 * kNsPerMs;
 
-// A failure of a device, or its end.
-bool is_warning(verbs::EventKind kind) {
-  switch (kind) {
-    case verbs::EventKind::kPortError:
-    case verbs::EventKind::kPortActive:
-    case verbs::EventKind::kDeviceFatal:
-    case verbs::EventKind::kCqError: return true;
-    // The completions of the connection report the cause. A peer that aborts deregisters its memory
-    // first, so that WRITEs under way fail; the device is sound.
-    case verbs::EventKind::kQpFatal:
-    case verbs::EventKind::kGidChange:
-    case verbs::EventKind::kPkeyChange:
-    case verbs::EventKind::kLidChange:
-    case verbs::EventKind::kSmChange:
-    case verbs::EventKind::kOther: return false;
-  }
-  return false;
-}
-
 std::string event_text(const DeviceContext& context, const verbs::AsyncEvent& event) {
   std::string text = "device " + context.ibdev();
   if (event.port != 0) text += " port " + std::to_string(event.port);
@@ -111,8 +92,11 @@ void PortWatch::read_events(DeviceContext& context) {
 
 void PortWatch::handle(DeviceContext& context, const verbs::AsyncEvent& event) {
   if (event.kind == verbs::EventKind::kOther || context.is_gone()) return;
+  // The warning about a port, together with what its connections do, comes from PathLog. That about
+  // a queue pair comes from the connection, if it was not the peer who has aborted: the WRITEs that
+  // were under way to its memory fail then, on a sound device.
   const std::string text = event_text(context, event);
-  if (is_warning(event.kind)) {
+  if (event.kind == verbs::EventKind::kCqError) {
     BL_WARN("%s", text.c_str());
   } else {
     BL_INFO(kLogNet, "%s", text.c_str());
@@ -146,7 +130,7 @@ std::int64_t PortWatch::find_again(const DeviceContext& gone, std::int64_t delay
   if (found && found->lacks_link) return kLinkLookNs;
   if (!found || found->context == nullptr) return std::min(2 * delay_ns, kLongestLookNs);
   DeviceContext& back = *found->context;
-  BL_WARN("device %s is back on this host and was opened again", gone.ibdev().c_str());
+  BL_INFO(kLogNet, "device %s is back on this host and was opened again", gone.ibdev().c_str());
   const std::int64_t now = now_ns();
   delays_.opened(gone.ibdev(), now);
   table_->each_port_of(back, [now](const Device& device) {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "common/base/clock.h"
+#include "common/base/log.h"
 #include "plugin/device/device_table.h"
 #include "plugin/memory/mr_cache.h"
 #include "plugin/recovery/guarded.h"
@@ -28,6 +29,8 @@ class FakeLink final : public Link {
 
   void send_goodbye(std::uint32_t settled) noexcept override { said = settled; }
   void send_failure(const std::string& why) noexcept override { failure = why; }
+  void tell(PathNews /*news*/) noexcept override {}
+  void tell_end(const std::string& line) noexcept override { BL_WARN("%s", line.c_str()); }
 
   // These do what the control thread would do.
   void peer_says_goodbye(std::uint32_t settled) {

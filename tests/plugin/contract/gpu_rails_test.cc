@@ -133,7 +133,8 @@ TEST_CASE("gpu rails: another NIC carries GPU memory when the only one has faile
           from.fill(0, size_of(round), round);
           end.send(from.part(0, size_of(round))).finish();
         }
-        BL_MUST(either_warns(end.peer, {"stands in for softnic3"}));
+        BL_MUST(
+            either_warns(end.peer, {"port softnic3:1 of this host", ", which stands in, after "}));
       },
       [&, abi = abi, kind = kind](Receiver& end) {
         AnyBuffer to(end, kind, kRailBytes);
@@ -146,6 +147,7 @@ TEST_CASE("gpu rails: another NIC carries GPU memory when the only one has faile
           if (abi == Abi::kV12) finish_flush(end.flush(part, size_of(round)));
           to.must_hold();
         }
-        BL_MUST(either_warns(end.peer, {"stands in for softnic3"}));
+        BL_MUST(
+            either_warns(end.peer, {"port softnic3:1 of this host", ", which stands in, after "}));
       });
 }

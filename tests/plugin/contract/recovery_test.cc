@@ -36,8 +36,8 @@ void send_rounds(const Sender& end, const std::string& target, const std::string
 }
 void receive_rounds(const Receiver& end) { receive_messages(end, kBytesEach, kRounds); }
 
-void wait_until_logged(const std::vector<std::string>& words) {
-  wait_until([&] { return log_has(NCCL_LOG_WARN, words); }, words.front().c_str());
+void wait_until_logged(ncclDebugLogLevel level, const std::vector<std::string>& words) {
+  wait_until([&] { return log_has(level, words); }, words.front().c_str());
 }
 
 // Moves data through the fault, undoes it, and moves data again. Neither end may make calls
@@ -47,13 +47,12 @@ void lose_and_use_again(
     const std::string& why, const std::function<void()>& meanwhile = [] {}) {
   const UndoneFaults undone(target);
   const auto wait_for_return = [&](End& end) {
-    BL_MUST(
-        either_warns(end.peer, {"is out of use", "took over ", " ms after this end had noticed"}));
-    BL_MUST(either_warns(end.peer, {why}));
+    BL_MUST(either_warns(end.peer, {why, "1 connection went over to softnic"}));
     meanwhile();
     end.peer.meet();
     if (end.peer.rank() == kSenderRank) disturb(target, undo);
-    wait_until_logged({"is in use again after ", " s (generation "});
+    wait_until_logged(NCCL_LOG_INFO, {"is in use again after ", " s (generation "});
+    BL_MUST(either_warns(end.peer, {"1 connection uses it again, after "}));
     end.peer.meet();
   };
   run_flow(
@@ -76,10 +75,10 @@ TEST_CASE("recovery: every byte arrives although a NIC of several fails, which i
   // A device that was removed is another one for the process when it returns.
   const auto [target, fault, undo, why] =
       GENERATE(table<std::string, std::string, std::string, std::string>(
-          {{"h0/softnic1", "down", "reset", "its port is DOWN"},
+          {{"h0/softnic1", "down", "reset", " of this host went DOWN"},
            {"h1/softnic6", "blackhole", "reset", "no answer after all retries"},
-           {"h0/softnic1", "remove", "return", "its device was removed from its host"},
-           {"h1/softnic6", "event=qp_fatal", "reset", "is out of use"}}));
+           {"h0/softnic1", "remove", "return", " of this host is gone (its device was removed"},
+           {"h1/softnic6", "event=qp_fatal", "reset", " has failed ("}}));
   CAPTURE(target, fault);
   const Recovery recovery("4");
   lose_and_use_again(target, fault, undo, why);
@@ -87,7 +86,7 @@ TEST_CASE("recovery: every byte arrives although a NIC of several fails, which i
 
 TEST_CASE("recovery: a process may fork while a NIC is out of use", "[contract][recovery]") {
   const Recovery recovery("4");
-  lose_and_use_again("h0/softnic1", "down", "reset", "its port is DOWN",
+  lose_and_use_again("h0/softnic1", "down", "reset", " of this host went DOWN",
                      [] { fork_and_leave(Leave::kExit); });
 }
 
@@ -101,12 +100,12 @@ TEST_CASE("recovery: a connection whose only NIC fails waits for it", "[contract
   run_flow(
       [&, &target = target, &fault = fault, &undo = undo](Sender& end) {
         const std::jthread repair([&] {
-          wait_until_logged({"the connection waits"});
+          wait_until_logged(NCCL_LOG_WARN, {"1 connection waits, because no other path works"});
           disturb(target, undo);
           disturb(target, "up");
         });
         send_rounds(end, target, fault);
-        BL_MUST(log_has(NCCL_LOG_WARN, {"is in use again"}));
+        BL_MUST(log_has(NCCL_LOG_INFO, {"is in use again"}));
       },
       receive_rounds);
 }
@@ -119,7 +118,8 @@ TEST_CASE("recovery: another NIC stands in for the only one", "[contract][recove
   const Recovery recovery(nullptr);
   const UndoneFaults undone(target);
   const auto must_stand_in = [](End& end) {
-    BL_MUST(either_warns(end.peer, {"is in use again", "stands in for softnic"}));
+    BL_MUST(
+        either_warns(end.peer, {"1 connection goes on over softnic", ", which stands in, after "}));
   };
   run_flow(
       [&, &target = target, &fault = fault](Sender& end) {

@@ -43,7 +43,7 @@ size_t warnings(const std::vector<std::string>& parts) {
 void must_say_removed(size_t mine, size_t removed) {
   const std::string device = device_of(removed);
   if (mine == removed) {
-    BL_MUST(warnings({"device " + device + " was removed from this host"}) == 1);
+    BL_MUST(warnings({"port " + device + ":1 of this host is gone (its device was removed"}) == 1);
     BL_MUST(warnings({device, device_of(1 - removed), "the device was removed"}) == 1);
     BL_MUST(warnings({}) == 2);
   } else {
@@ -174,7 +174,8 @@ TEST_CASE("removal: nothing of it stays open, and the device is used again when 
     must_live_on(session, 0);
     const Comm keeps_looking = listen_anywhere(session);
     disturb(target, "return");
-    wait_until([] { return log_has(NCCL_LOG_WARN, {"is back on this host"}); }, "the device");
+    wait_until([] { return log_has(NCCL_LOG_WARN, {" of this host was opened again"}); },
+               "the device");
     must_carry(session.net(), link_to_self(session, 0, 0), 2);
   });
 }

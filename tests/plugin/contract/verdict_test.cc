@@ -67,7 +67,8 @@ std::set<size_t> accused(const std::string& line, size_t host) {
   for (const char* const words : {"the peer's", "the peer took", "the peer had", "its process"}) {
     if (line.find(words) != std::string::npos) found.insert(host ^ 1);
   }
-  for (const char* const words : {" our ", "from this host", ": port error"}) {
+  for (const char* const words :
+       {" our ", "from this host", "of this host went", "of this host reports"}) {
     if (line.find(words) != std::string::npos) found.insert(host);
   }
   return found;
@@ -76,7 +77,8 @@ std::set<size_t> accused(const std::string& line, size_t host) {
 void count_lines(Tally& tally, const Fault& fault, size_t host, size_t faulty) {
   for (const std::string& line : find_log_lines(NCCL_LOG_WARN)) {
     // The port event that have_been_down() caused is true, and does not concern the connection.
-    if (fault.kind.command == kKill && line.find(": port error") != std::string::npos) continue;
+    if (fault.kind.command == kKill && line.find("of this host reports") != std::string::npos)
+      continue;
     const std::set<size_t> hosts = accused(line, host);
     if (line.find(": cannot ") != std::string::npos) ++tally.sentences;
     if (hosts.count(faulty) != 0) ++tally.right;

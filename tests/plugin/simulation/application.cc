@@ -91,7 +91,11 @@ End::Slot End::make_slot(std::uint64_t bytes, bool is_gpu) {
 void End::note_progress() noexcept {
   ++progress_;
   const std::int64_t now = now_ns();
-  if (progress_ns_ != 0) longest_gap_ns_ = std::max(longest_gap_ns_, now - progress_ns_);
+  if (progress_ns_ != 0) {
+    longest_gap_ns_ = std::max(longest_gap_ns_, now - progress_ns_);
+    if (now >= options_.late_ns)
+      longest_late_gap_ns_ = std::max(longest_late_gap_ns_, now - progress_ns_);
+  }
   progress_ns_ = now;
 }
 

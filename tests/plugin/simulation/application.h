@@ -29,6 +29,7 @@ struct TrafficOptions {
   bool is_gpu = false;              // the receiver's memory needs flushes
   std::uint32_t one_railed = 0;     // as RunOptions::one_railed
   bool has_early_done = false;      // NCCL looks for the data of most receives of one message
+  std::int64_t late_ns = 0;         // from when longest_late_gap_ns() counts
 };
 
 // One irecv and its isends.
@@ -78,6 +79,8 @@ class End {
   std::uint32_t paths_up() noexcept;
   const std::uint64_t& progress() const noexcept { return progress_; }
   std::int64_t longest_gap_ns() const noexcept { return longest_gap_ns_; }
+  // The same, of those that end after TrafficOptions::late_ns.
+  std::int64_t longest_late_gap_ns() const noexcept { return longest_late_gap_ns_; }
 
  protected:
   End(Process& process, Nics& nics, Payload& payload, const TrafficOptions& options)
@@ -105,6 +108,7 @@ class End {
   std::uint64_t progress_ = 0;
   std::int64_t progress_ns_ = 0;
   std::int64_t longest_gap_ns_ = 0;
+  std::int64_t longest_late_gap_ns_ = 0;
   std::vector<Slot> free_;
   std::vector<MemoryHandle*> handles_;
   std::int64_t paused_until_ns_ = 0;

@@ -262,6 +262,7 @@ void Process::receive(Channel::End& end, const wire::Bytes& bytes) {
 }
 
 void Process::look_for_orders() {
+  mailbox_->path_log().look(agenda_.now());
   mailbox_->take_orders(orders_);
   if (orders_.is_empty()) return;
   for (const GoneLink& gone : orders_.gone) {

@@ -16,6 +16,7 @@ namespace beeline::simulation {
 namespace {
 
 std::string first_ending;
+std::uint64_t moves = 0;
 
 void print_line(int level, unsigned long, const char*, int, const char* format, ...) {
   std::printf("%10.4f %s ", static_cast<double>(now_ns()) / kSec - 1000,
@@ -36,6 +37,7 @@ void keep_ending(int, unsigned long, const char*, int, const char* format, ...) 
   const std::string_view line(text);
   const std::size_t at = line.find(": cannot ");
   const bool is_ending = at != std::string_view::npos && line.find(" is out of use") > line.size();
+  if (line.find(" went back from ") != std::string_view::npos) ++moves;
   if (first_ending.empty() && is_ending) first_ending = line.substr(at + 2);
 }
 
@@ -45,6 +47,7 @@ bool fails(const RunOptions& options) { return !run(options).violation.empty(); 
 
 RunResult run(const RunOptions& options, bool log) {
   first_ending.clear();
+  moves = 0;
   set_log_sink(log ? print_line : keep_ending);
   RunResult result;
   try {
@@ -55,6 +58,7 @@ RunResult run(const RunOptions& options, bool log) {
   }
   set_log_sink(nullptr);
   result.ending = std::exchange(first_ending, {});
+  result.moves = moves;
   return result;
 }
 

@@ -219,7 +219,8 @@ void World::connect(std::uint32_t number) {
                             .pace_ns = options_.pace_us * kUs,
                             .is_gpu = options_.is_gpu,
                             .one_railed = options_.one_railed,
-                            .has_early_done = options_.has_early_done};
+                            .has_early_done = options_.has_early_done,
+                            .late_ns = start_ns_ + options_.faults_for_ns / 2};
   Pair pair;
   pair.sender = std::make_unique<Sender>(sends, nics_, payload_, traffic,
                                          finish(std::move(ours), Role::kSend, their_window, sends,
@@ -459,6 +460,8 @@ RunResult World::run() {
     const std::int64_t end_ns = std::max(pair.sender->ended_ns(), pair.receiver->ended_ns());
     if (pair.has_ended()) result.last_end_ns = std::max(result.last_end_ns, end_ns - start_ns_);
     result.longest_gap_ns = std::max(result.longest_gap_ns, pair.receiver->longest_gap_ns());
+    result.longest_late_gap_ns =
+        std::max(result.longest_late_gap_ns, pair.receiver->longest_late_gap_ns());
   }
   if (nics_.violation().empty()) close_all();
   result.violation = nics_.violation();

@@ -25,6 +25,8 @@ struct RunResult {
   std::uint32_t ended = 0;          // comms that ended with an error
   std::int64_t last_end_ns = 0;     // of these, since the start
   std::int64_t longest_gap_ns = 0;  // between two receives of a comm that were done
+  std::uint64_t moves = 0;  // lines of the log about paths that have moved to other queue pairs
+  std::int64_t longest_late_gap_ns = 0;  // the same, in the second half of faults_ms and later
 };
 
 class World {

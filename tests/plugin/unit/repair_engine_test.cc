@@ -78,7 +78,8 @@ const RepairCommand* find(const std::vector<RepairCommand>& commands, PathAction
   return found == commands.end() ? nullptr : &*found;
 }
 
-TEST_CASE("engine: a comm that waits says so once a minute, and not when a path works again") {
+TEST_CASE(
+    "engine: a comm that waits says so after 10 and 30 s and then each minute, until it goes on") {
   TimedEngine end(one_path(true));
   end.lose_path();
   const std::int64_t begin = end.now.ns;
@@ -87,18 +88,24 @@ TEST_CASE("engine: a comm that waits says so once a minute, and not when a path 
     return has(end.take(Event::kLookAtComm), Command::kSayWaiting);
   };
   CHECK(!says(0));
-  CHECK(end.engine.due_ns(end.now) <= begin + 60 * kSec);
+  CHECK(end.engine.due_ns(end.now) <= begin + 10 * kSec);
+  CHECK(!says(10 * kSec - 1));
+  CHECK(says(10 * kSec));
+  CHECK(!says(30 * kSec - 1));
+  CHECK(says(30 * kSec));
   CHECK(!says(60 * kSec - 1));
   CHECK(says(60 * kSec));
   CHECK(!says(60 * kSec + 1));
-  CHECK(says(120 * kSec));
+  CHECK(says(121 * kSec));
+  CHECK(!says(180 * kSec - 1));
+  end.now.ns = begin + 120 * kSec;
   CHECK(end.engine.outage_ns(end.now.ns) == 120 * kSec);
   (void)end.look();  // it is time for an attempt
   end.make_path(false);
   CHECK(!says(180 * kSec));
   end.lose_path();
   CHECK(!says(180 * kSec));  // another one begins
-  CHECK(says(240 * kSec));
+  CHECK(says(190 * kSec));
 }
 
 TEST_CASE("engine: a comm waits for as long as BEELINE_GIVE_UP_AFTER says, and for ever without") {
@@ -182,17 +189,100 @@ TEST_CASE("engine: a path goes back to its own device once that has been well fo
       end.now.ns += kSec;
       CHECK(has(end.look(), Command::kAskOwnPort));
       commands = end.own_port(true);
-    } while (!has(commands, Command::kOwnWorks));
+    } while (!has(commands, Command::kPrepare));
+    const auto prepare = std::ranges::find(commands, Command::kPrepare, &RepairCommand::kind);
+    CHECK(prepare->to_own);
+    CHECK(prepare->generation == end.engine.status(0).generation + 1);
+    CHECK(end.engine.status(0).state == PathState::kUp);
     return (end.now.ns - since) / kSec;
   };
   CHECK(well_for() == 5);
-  // The own device does not reach the peer: the next time has to be longer.
-  end.lose_path();
-  (void)end.own_port(true);
-  end.now.ns += 100 * kMs;
-  (void)end.look();
-  end.make_path(true);
-  CHECK(well_for() == 10);
+  SECTION("it does, when the new queue pairs are connected") {
+    CHECK(has(end.take(Event::kPrepared), Command::kMove));
+    (void)end.take(Path::kFailed);
+    (void)end.take(Path::kPeerFenced, 0, end.engine.status(0).generation);
+    CHECK(find(end.look(true), PathAction::kMakeQueues) != nullptr);  // without a delay
+  }
+  SECTION("it does not reach the peer, and the next time has to be longer") {
+    CHECK(has(end.take(Event::kNotPrepared), Command::kDropPrepared));
+    end.now.ns += kSec;
+    CHECK(well_for() == 10);
+  }
+  SECTION("the same, if nothing is heard of them") {
+    end.now.ns = end.engine.due_ns(end.now) + times::kLongestMoveNs;
+    CHECK(has(end.take(Event::kLookAtComm), Command::kDropPrepared));
+    CHECK(well_for() == 10);
+  }
+  SECTION("the path fails meanwhile") {
+    (void)end.take(Path::kFailed);
+    CHECK(!has(end.take(Event::kPrepared), Command::kMove));
+  }
+}
+
+TEST_CASE("engine: a receiver asks for the move, and paths that change their device go together") {
+  TimedEngine receiver(one_path(false));
+  (void)receiver.take(Path::kFailed);
+  (void)receiver.take(Path::kPeerFenced);
+  (void)receiver.look(true);
+  (void)receiver.take(Path::kOffer, 0, 1);
+  (void)receiver.take(Event::kConnected);
+  (void)receiver.take(RepairEvent{.kind = Event::kJoined, .is_stand_in = true});
+  (void)receiver.look();
+  (void)receiver.own_port(true);
+  receiver.now.ns += 5 * kSec;
+  (void)receiver.look();
+  CHECK(has(receiver.own_port(true), Command::kAskToMove));
+
+  RepairEngine::Facts facts = one_path(true);
+  facts.paths = 2;
+  facts.path[1].rail = 1;
+  TimedEngine sender(facts);
+  CHECK(has(sender.take(Event::kMoveAsked, 0), Command::kPrepare));
+  CHECK(!has(sender.take(Event::kMoveAsked, 0), Command::kPrepare));
+  CHECK(has(sender.take(Event::kMoveAsked, 1), Command::kPrepare));
+  CHECK(!has(sender.take(Event::kPrepared, 1), Command::kMove));
+  const auto moves = sender.take(Event::kPrepared, 0);
+  CHECK(std::ranges::count(moves, Command::kMove, &RepairCommand::kind) == 2);
+}
+
+TEST_CASE("engine: a path that fails often is made anew later each time, if another works") {
+  RepairEngine::Facts facts = one_path(true);
+  facts.paths = 2;
+  facts.path[1].rail = 1;
+  TimedEngine end(facts);
+  const auto fail_and_make = [&]() -> std::int64_t {  // in how many seconds
+    (void)end.take(Path::kFailed, 0, end.engine.status(0).generation);
+    (void)end.take(Path::kPeerFenced, 0, end.engine.status(0).generation);
+    const std::int64_t since = end.now.ns;
+    (void)end.look(true);
+    // That both ports work does not end the wait.
+    (void)end.own_port(true);
+    (void)end.take(Path::kWell, 0, end.engine.status(0).generation);
+    while (end.engine.status(0).state != PathState::kMaking) {
+      end.now.ns = std::max(end.now.ns + 1, end.engine.due_ns(end.now));
+      (void)end.look(true);
+    }
+    const std::int64_t waited_ns = end.now.ns - since;
+    end.make_path(false);
+    end.now.ns += kSec;
+    return waited_ns / kSec;
+  };
+  std::vector<std::int64_t> waited;
+  for (int i = 0; i < 9; ++i) waited.push_back(fail_and_make());
+  CHECK(waited == std::vector<std::int64_t>{0, 0, 2, 4, 8, 16, 30, 30, 30});
+  SECTION("until it has worked for a minute") {
+    end.now.ns += times::kSteadyNs;
+    CHECK(fail_and_make() == 0);
+  }
+  SECTION("at once, if no other works") {
+    (void)end.take(Path::kFailed, 0, end.engine.status(0).generation);
+    (void)end.take(Path::kPeerFenced, 0, end.engine.status(0).generation);
+    CHECK(find(end.look(true), PathAction::kMakeQueues) == nullptr);
+    CHECK(end.engine.held_ns(0) == 30 * kSec);
+    (void)end.take(Path::kFailed, 1);
+    (void)end.take(Event::kLookAtComm);
+    CHECK(find(end.look(true), PathAction::kMakeQueues) != nullptr);
+  }
 }
 
 TEST_CASE("engine: no device stands in beside one of the comm's own that works") {
@@ -317,11 +407,12 @@ RepairEvent any_event(std::mt19937& random, std::size_t paths) {
   const auto below = [&](std::uint32_t limit) {
     return static_cast<std::uint32_t>(random() % limit);
   };
-  RepairEvent event = {.kind = static_cast<Event>(below(10)),
-                       .path = static_cast<std::uint8_t>(below(static_cast<std::uint32_t>(paths))),
-                       .of_path = {.kind = static_cast<Path>(below(PathEvent::kKinds)),
-                                   .generation = below(4),
-                                   .peer_has_report = below(2) == 1}};
+  RepairEvent event = {
+      .kind = static_cast<Event>(below(static_cast<std::uint32_t>(Event::kLookAtComm) + 1)),
+      .path = static_cast<std::uint8_t>(below(static_cast<std::uint32_t>(paths))),
+      .of_path = {.kind = static_cast<Path>(below(PathEvent::kKinds)),
+                  .generation = below(4),
+                  .peer_has_report = below(2) == 1}};
   event.has_finished = below(8) == 0;
   event.is_fenced = below(2) == 1;
   event.is_active = below(2) == 1;

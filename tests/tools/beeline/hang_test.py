@@ -141,9 +141,9 @@ class Hang(RingTest):
         self.assertRegex(cause["fact"], f"^rank {CULPRIT} .* has posted a receive, and rank {CULPRIT - 1} .* wants to send "
                                         "and has not been told of it for [0-9]+ s: the credit from ")
         # What the report advises.
-        for command in "down", "up":
+        for command, line in ("down", "went DOWN: [12] connections? waits?,"), ("up", "[12] connections? uses? it again,"):
             self.ctl(command)
-            ring.wait_for_line(f"path 1 of 1 is {'out of use' if command == 'down' else 'in use again'}")
+            ring.wait_for_line(line)
         ring.wait_for(lambda: not ring.report()["waits"], "an end of the waits")
 
     @unittest.skipUnless(os.geteuid() == 0, "only root has processes of other users")
