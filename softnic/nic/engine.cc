@@ -37,10 +37,12 @@ std::int64_t Engine::grace(std::int64_t now) const noexcept {
                                                                       : kGraceNs;
 }
 
+// A thread that polls may have run the job before, while the engine's thread went to sleep.
 void Engine::insert_locked(Job& job, std::int64_t due_ns) {
   job.due_ = due_ns;
   queue_.emplace(due_ns, &job);
   first_due_.store(queue_.begin()->first, std::memory_order_release);
+  if (due_ns + grace(beeline::now_ns()) < sleeping_until_) wake_.notify_one();
 }
 
 void Engine::erase_locked(Job& job) {
@@ -67,7 +69,6 @@ void Engine::schedule(Job& job, std::int64_t due_ns) {
   if (job.due_ <= due_ns) return;
   erase_locked(job);
   insert_locked(job, due_ns);
-  if (due_ns + grace(beeline::now_ns()) < sleeping_until_) wake_.notify_one();
 }
 
 void Engine::cancel(Job& job) {
