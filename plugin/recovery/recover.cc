@@ -79,7 +79,7 @@ void Recover::on_failed_request(Comm& comm, const Path& path, const ibv_wc& fail
 
 bool Recover::may_mend(Comm& comm, const Path& path, const ibv_wc& failed) {
   // Requests that are flushed after a fault of a program have the same cause.
-  if (ending_.suspects(path.index) || !can_recover(comm, path.index)) return false;
+  if (ending_.suspects(path.index) || !can_recover(comm)) return false;
   const std::int64_t now = now_ns();
   RepairEngine& engine = state(comm).engine;
   if (is_path_failure(failed.status))
@@ -91,7 +91,7 @@ bool Recover::may_mend(Comm& comm, const Path& path, const ibv_wc& failed) {
 
 Errc Recover::on_refused(Comm& comm, const Path& path, int rc, const char* doing) {
   const std::string why = describe({Errc::kSystem, rc, "the device refused it"});
-  if (!can_recover(comm, path.index)) return end_on(comm, path, doing, why);
+  if (!can_recover(comm)) return end_on(comm, path, doing, why);
   fail_path(comm, path.index, std::string("cannot ") + doing + ": " + why);
   return Errc::kOk;
 }
@@ -99,7 +99,7 @@ Errc Recover::on_refused(Comm& comm, const Path& path, int rc, const char* doing
 void Recover::on_unreadable_queue(Comm& comm, const Path& path) {
   if (!path.posts) return;  // nothing of it counts any more
   const char* const why = "its completion queue cannot be read";
-  if (can_recover(comm, path.index)) return fail_path(comm, path.index, why);
+  if (can_recover(comm)) return fail_path(comm, path.index, why);
   (void)end_on(comm, path, "go on", why);
 }
 
@@ -122,7 +122,7 @@ void Recover::on_waiting(Comm& comm, std::int64_t now_ns) {
   const SilenceWatch::Findings found = silence_->look({signs.data(), comm.paths().size()}, now_ns);
   if (found.must_ask) (void)comm.probe_paths();  // what the device refuses is reported by itself
   for (std::size_t path = 0; path < comm.paths().size(); ++path) {
-    if ((found.silent >> path & 1) == 0 || !comm.is_up(path) || !can_recover(comm, path)) continue;
+    if ((found.silent >> path & 1) == 0 || !comm.is_up(path) || !can_recover(comm)) continue;
     const std::string cause =
         ending_.suspects(path)
             ? std::string("a ") + suspected_->request.doing +
@@ -141,7 +141,7 @@ Status Recover::on_quiet(Comm& comm, StallWatch::Verdict verdict) {
   // Their devices should have reported an error by now. Soft RoCE can retry for ever.
   for (std::size_t path = 0; path < comm.paths().size(); ++path) {
     if (!comm.is_up(path) || !comm.owes_answer(comm.paths()[path])) continue;
-    if (!can_recover(comm, path)) return end_if_stalled(comm, verdict);
+    if (!can_recover(comm)) return end_if_stalled(comm, verdict);
     fail_path(
         comm, path,
         "nothing has completed within BEELINE_STALL_TIMEOUT, and its device reports no error");
@@ -171,7 +171,7 @@ void Recover::ask_for_line(Comm& comm, std::int64_t now) {
 // which cannot be sent again, it ends the comm.
 void Recover::look_for_line(Comm& comm, const wire::PathNote& note) {
   const char* const lost = comm.how_lost(note.position);
-  if (lost == nullptr || !comm.is_up(note.path) || !can_recover(comm, note.path)) return;
+  if (lost == nullptr || !comm.is_up(note.path) || !can_recover(comm)) return;
   if (state_->engine.status(note.path).generation != note.generation) return;
   fail_path(comm, note.path, lost);
 }
@@ -204,10 +204,8 @@ PathRepair& Recover::repair_of(Comm& comm, std::size_t path) {
   return *comm.paths()[path].repair;
 }
 
-bool Recover::can_recover(const Comm& comm, std::size_t path) const noexcept {
-  if (!comm.link().exchanges_reports() || comm.link().has_ended()) return false;
-  if (state_ != nullptr) return state_->engine.may_lose(path);
-  return !comm.paths()[path].resources->queues.cm || comm.paths().size() > 1;  // all are up
+bool Recover::can_recover(const Comm& comm) noexcept {
+  return comm.link().exchanges_reports() && !comm.link().has_ended();
 }
 
 void Recover::fail_path(Comm& comm, std::size_t path, const std::string& cause) {
@@ -298,7 +296,7 @@ void Recover::take_mail(Comm& comm, PathMail mail) {
 void Recover::take_queue_error(Comm& comm, const QueueFailed& failed) {
   const bool is_in_use = comm.is_up(failed.path) &&
                          comm.paths()[failed.path].resources->queues.qp->qp_num == failed.qpn;
-  if (!is_in_use || !can_recover(comm, failed.path)) return;
+  if (!is_in_use || !can_recover(comm)) return;
   fail_path(comm, failed.path, std::string("its device reports: ") + failed.event);
 }
 
@@ -320,7 +318,7 @@ void Recover::take_message(Comm& comm, const PathMessage& message) {
   const bool says_failed = event.of_path.kind == PathEvent::Kind::kPeerFenced ||
                            event.of_path.kind == PathEvent::Kind::kPeerCannotFence;
   if (says_failed && comm.is_up(path)) {
-    if (!can_recover(comm, path)) {
+    if (!can_recover(comm)) {
       (void)on_fault(comm, Errc::kPeerClosed, "go on",
                      ends_of(comm, path).there + " has given up the last path");
       return;
@@ -421,7 +419,7 @@ void Recover::check_port(Comm& comm, std::size_t path) {
   const bool is_up = comm.is_up(path);
   const PortHistory& port = is_up ? *device.history : *comm.paths()[path].own_device().history;
   const std::int64_t event_ns = is_up ? port.went_down_ns() : port.newest_ns();
-  if (event_ns == 0 || !can_recover(comm, path)) return;
+  if (event_ns == 0 || !can_recover(comm)) return;
   const std::pair event(&port, event_ns);
   if (std::exchange(repair_of(comm, path).port_event, event) == event) return;
   if (is_up) return check_port_in_use(comm, path);
@@ -454,7 +452,7 @@ void Recover::lose_device(Comm& comm, std::size_t path) {
   }
   if (state(comm).engine.is_device_gone(path)) return;
   const std::string cause = kGoneText;
-  if (!can_recover(comm, path)) {
+  if (!can_recover(comm)) {
     (void)on_fault(comm, Errc::kSystem, "move data",
                    "the cause is at " + ends_of(comm, path).here + ": " + cause);
     return;

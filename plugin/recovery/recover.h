@@ -69,9 +69,8 @@ class Recover final : public PathEvents {
   PathRepair& repair_of(Comm& comm, std::size_t path);
 
   // --- Events ---
-  // Whether the comm can go on if this path is taken out of use. It is made anew, unless the
-  // connection manager has connected it.
-  bool can_recover(const Comm& comm, std::size_t path) const noexcept;
+  // Whether the comm can go on if a path is taken out of use.
+  static bool can_recover(const Comm& comm) noexcept;
   // Whether another path may mend that.
   bool may_mend(Comm& comm, const Path& path, const ibv_wc& failed);
   void fail_path(Comm& comm, std::size_t path, const std::string& cause, const RepairEvent& event,
@@ -124,9 +123,10 @@ class Recover final : public PathEvents {
   void end_for_mute_peer(Comm& comm, std::size_t path);
   std::string describe_outage(Comm& comm, const char* remark);
 
-  // --- A path in use is prepared to move: recover_move.cc ---
+  // --- The next generation is prepared before it is offered: recover_move.cc ---
   void prepare(Comm& comm, const RepairCommand& command);
   void take_prepared(Comm& comm, PathMade made);
+  void take_awaited(Comm& comm, std::size_t path, std::uint32_t generation);
   void take_not_prepared(Comm& comm, const PathNotMade& failure);
   // Whether the message is about that.
   bool take_move_message(Comm& comm, const PathMessage& message);
@@ -145,6 +145,7 @@ class Recover final : public PathEvents {
   // The devices to try, in this order. `turn` says with which in the list to begin.
   static std::vector<const Device*> devices_for(const Comm& comm, const RepairCommand& command,
                                                 std::uint32_t turn);
+  static std::uint32_t turn_for(PathRepair& known, const wire::OfferPath& offer);
   static std::string why_stand_in_leaves(const Comm& comm, std::size_t left);
 
   // --- The end of the comm: recover_end.cc ---

@@ -106,7 +106,6 @@ std::optional<RepairEvent> Recover::act(Comm& comm, const RepairCommand& command
     case PathAction::kResolve: resume(comm, path, command.generation); break;
     case PathAction::kDestroyQueues:
       discard_made(comm, path);
-      drop_prepared(comm, path);
       comm.link().order(
           {.path = command.path, .generation = command.generation, .what = DropPath{}});
       break;
@@ -218,6 +217,11 @@ std::optional<RepairEvent> Recover::make_queues(Comm& comm, const RepairCommand&
   std::optional<std::uint32_t> peer_qpn;
   if (is_receiver) peer_qpn = std::get<wire::OfferPath>(*message).offer.qp.qpn;
   PathRepair& known = repair_of(comm, command.path);
+  const bool is_awaited = is_receiver && known.prepared && known.prepared->is_answered &&
+                          known.prepared->resources == nullptr &&
+                          known.prepared->generation == command.generation &&
+                          known.prepared->peer_qpn == *peer_qpn;
+  if (is_awaited) return {};  // take_awaited() follows
   if (auto ready = use_prepared(comm, command.path, command.generation, peer_qpn)) {
     RepairEvent result = {.path = command.path};
     known.window_key = ready->window_key;
@@ -240,12 +244,7 @@ std::optional<RepairEvent> Recover::make_queues(Comm& comm, const RepairCommand&
     const auto& offer = std::get<wire::OfferPath>(*message);
     wanted.offer = offer.offer;
     wanted.window_key = offer.window_key;
-    // Which devices of both ends reach each other is not known. For each device of the sender, the
-    // receiver begins with its own.
-    const std::pair port(offer.offer.qp.device, offer.offer.qp.port);
-    known.offers_by_port =
-        std::exchange(known.offering_port, port) == port ? known.offers_by_port + 1 : 0;
-    turn = known.offers_by_port;
+    turn = turn_for(known, offer);
   }
   wanted.devices = devices_for(comm, command, turn);
   comm.link().order(

@@ -5,6 +5,7 @@
 // rail use the same device, because the keys of buffers are by rail.
 #include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "plugin/device/port_report.h"
@@ -49,6 +50,15 @@ std::vector<const Device*> Recover::devices_for(const Comm& comm, const RepairCo
   if (!devices.empty())
     std::rotate(devices.begin(), devices.begin() + turn % devices.size(), devices.end());
   return devices;
+}
+
+// Which devices of both ends reach each other is not known. For each device of the sender, the
+// receiver begins with its own.
+std::uint32_t Recover::turn_for(PathRepair& known, const wire::OfferPath& offer) {
+  const std::pair port(offer.offer.qp.device, offer.offer.qp.port);
+  const bool is_again = std::exchange(known.offering_port, port) == port;
+  known.offers_by_port = is_again ? known.offers_by_port + 1 : 0;
+  return known.offers_by_port;
 }
 
 std::string Recover::why_stand_in_leaves(const Comm& comm, std::size_t left) {

@@ -5,6 +5,9 @@
 // the path fenced. What follows is the same as after a failure (path_machine.h), but the queue
 // pairs are there, so that the data stands still for the time of two messages and their answers.
 //
+// A path that has failed is prepared in the same way if the connection manager connects it: the
+// receiver's queue pair is connected only when the sender has got its answer.
+//
 //   receiver: PATH_NOTE kMove, if its device is the one that changes
 //   sender:   OFFER_PATH prepares -- ANSWER_PATH prepares or PATH_NOTE kNotNow comes -- probe
 //   sender:   FENCED kMoves, and so on
@@ -30,14 +33,17 @@ RepairEvent move_event(std::size_t path, RepairEvent::Kind kind) noexcept {
 void Recover::prepare(Comm& comm, const RepairCommand& command) {
   drop_prepared(comm, command.path);
   const Path& path = comm.paths()[command.path];
-  const Device* const device = command.to_own ? &path.own_device() : path.resources->device;
+  MakePath wanted = {
+      .devices = {path.resources->device}, .offer = {}, .has_loopback = comm.needs_loopback(path)};
+  if (!command.keeps_device) {
+    wanted.devices =
+        path.posts ? std::vector{&path.own_device()} : devices_for(comm, command, command.turn);
+  }
   repair_of(comm, command.path).prepared.emplace().generation = command.generation;
-  comm.link().order(
-      {.path = command.path,
-       .generation = command.generation,
-       .prepares = true,
-       .what =
-           MakePath{.devices = {device}, .offer = {}, .has_loopback = comm.needs_loopback(path)}});
+  comm.link().order({.path = command.path,
+                     .generation = command.generation,
+                     .prepares = true,
+                     .what = std::move(wanted)});
 }
 
 bool Recover::take_move_message(Comm& comm, const PathMessage& message) {
@@ -72,39 +78,48 @@ bool Recover::take_move_message(Comm& comm, const PathMessage& message) {
   return is_refusal;
 }
 
-// The receiver goes over to its own device, if that works, with every move.
+// With a move, the receiver goes over to its own device, if that works. For a path that has failed,
+// others may stand in.
 void Recover::prepare_for(Comm& comm, const wire::OfferPath& offer) {
   if (!state_->engine.may_prepare(offer.path, offer.generation)) return;
   drop_prepared(comm, offer.path);
   const Path& path = comm.paths()[offer.path];
-  PathRepair::Prepared& prepared = repair_of(comm, offer.path).prepared.emplace();
+  PathRepair& known = repair_of(comm, offer.path);
+  PathRepair::Prepared& prepared = known.prepared.emplace();
   prepared.generation = offer.generation;
   prepared.peer_qpn = offer.offer.qp.qpn;
-  MakePath wanted = {.devices = {path.resources->device},
-                     .offer = offer.offer,
-                     .window_key = offer.window_key,
-                     .has_loopback = comm.needs_loopback(path)};
-  const Device& own = path.own_device();
-  if (path.is_stand_in() && !own.context->is_gone())
-    wanted.devices.insert(wanted.devices.begin(), &own);
+  const RepairCommand wanted = {.path = offer.path,
+                                .may_stand_in = !path.posts && !comm.has_usable_path()};
+  MakePath order = {.devices = devices_for(comm, wanted, turn_for(known, offer)),
+                    .offer = offer.offer,
+                    .window_key = offer.window_key,
+                    .has_loopback = comm.needs_loopback(path)};
+  if (path.is_stand_in() && path.posts) {
+    order.devices = {&path.own_device()};
+    if (!path.resources->device->context->is_gone())
+      order.devices.push_back(path.resources->device);
+  }
   comm.link().order({.path = offer.path,
                      .generation = offer.generation,
                      .prepares = true,
-                     .what = std::move(wanted)});
+                     .what = std::move(order)});
 }
 
 void Recover::take_prepared(Comm& comm, PathMade made) {
   PathRepair& known = repair_of(comm, made.path);
   const bool is_sender = comm.role() == Role::kSend;
+  const RepairEngine& engine = state_->engine;
+  // The receiver has taken an offer of these queue pairs, and waits for them.
+  const bool is_awaited = !is_sender && engine.awaits_queues(made.path, made.generation);
   const bool is_wanted = known.prepared && known.prepared->generation == made.generation &&
-                         (is_sender ? state_->engine.prepares(made.path, made.generation)
-                                    : state_->engine.may_prepare(made.path, made.generation));
+                         (is_sender ? engine.prepares(made.path, made.generation)
+                                    : is_awaited || engine.may_prepare(made.path, made.generation));
   if (!is_wanted) {
     if (made.resources != nullptr) comm.link().discard(std::move(made.resources));
     return;
   }
   PathRepair::Prepared& prepared = *known.prepared;
-  if (made.resources == nullptr) {
+  if (is_sender && made.resources == nullptr) {
     prepared.offer = made.offer;
     prepared.window_key = made.window_key;
     return send(comm, wire::OfferPath{.path = made.path,
@@ -114,16 +129,35 @@ void Recover::take_prepared(Comm& comm, PathMade made) {
                                       .offer = std::move(made.offer),
                                       .window_key = made.window_key});
   }
+  const bool is_ready = made.resources != nullptr;
   prepared.resources = std::move(made.resources);
   if (is_sender) return take(comm, move_event(made.path, RepairEvent::Kind::kPrepared));
-  prepared.answer = made.answer;
   prepared.window_key = made.window_key;
-  send(comm, wire::AnswerPath{.path = made.path,
-                              .generation = made.generation,
-                              .prepares = true,
-                              .answer = std::move(made.answer),
-                              .window_key = made.window_key,
-                              .line_keys = {}});
+  // The connection manager has the answer before the path is connected.
+  if (!std::exchange(prepared.is_answered, true)) {
+    prepared.answer = made.answer;
+    send(comm, wire::AnswerPath{.path = made.path,
+                                .generation = made.generation,
+                                .prepares = true,
+                                .answer = std::move(made.answer),
+                                .window_key = made.window_key,
+                                .line_keys = {}});
+  }
+  if (is_ready && is_awaited) take_awaited(comm, made.path, made.generation);
+}
+
+void Recover::take_awaited(Comm& comm, std::size_t path, std::uint32_t generation) {
+  PathRepair& known = repair_of(comm, path);
+  RepairEvent result = move_event(path, RepairEvent::Kind::kConnected);
+  if (auto ready = use_prepared(comm, path, generation, std::nullopt)) {
+    known.answer = std::move(ready->answer);
+    known.window_key = ready->window_key;
+    known.made = std::move(ready->resources);
+  } else {
+    result.kind = RepairEvent::Kind::kOfPath;
+    result.of_path.kind = PathEvent::Kind::kQueuesFailed;
+  }
+  take(comm, result);
 }
 
 void Recover::take_not_prepared(Comm& comm, const PathNotMade& failure) {
@@ -134,6 +168,14 @@ void Recover::take_not_prepared(Comm& comm, const PathNotMade& failure) {
     if (state_->engine.prepares(failure.path, failure.generation))
       take(comm, move_event(failure.path, RepairEvent::Kind::kNotPrepared));
     return;
+  }
+  PathRepair& known = repair_of(comm, failure.path);
+  const bool is_its = known.prepared && known.prepared->generation == failure.generation;
+  if (is_its && state_->engine.awaits_queues(failure.path, failure.generation)) {
+    known.prepared.reset();
+    RepairEvent failed = move_event(failure.path, RepairEvent::Kind::kOfPath);
+    failed.of_path.kind = PathEvent::Kind::kQueuesFailed;
+    return take(comm, failed);
   }
   if (!state_->engine.may_prepare(failure.path, failure.generation)) return;
   send(comm, wire::PathNote{.path = failure.path,
@@ -148,6 +190,7 @@ std::optional<PathRepair::Prepared> Recover::use_prepared(Comm& comm, std::size_
   if (!known.prepared) return std::nullopt;
   const bool is_ready = known.prepared->resources != nullptr &&
                         known.prepared->generation == generation &&
+                        !known.prepared->resources->device->context->is_gone() &&
                         (!peer_qpn || known.prepared->peer_qpn == *peer_qpn);
   if (is_ready) return std::exchange(known.prepared, std::nullopt);
   drop_prepared(comm, path);

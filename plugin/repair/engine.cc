@@ -29,6 +29,7 @@ RepairEngine::RepairEngine(const Facts& facts) noexcept
     paths_[i].facts = facts.path[i];
     paths_[i].status = facts.path[i].status;
     paths_[i].status.is_sender = is_sender_;
+    note_hold(paths_[i]);
   }
 }
 
@@ -63,16 +64,17 @@ RepairCommands RepairEngine::on(const RepairEvent& event, const Moment& now) noe
       say(step, path, Command::kDiscardMade);
       take(step, path, PathEvent::Kind::kQueuesFailed);
       break;
-    case Event::kPrepared:
-      if (path.move != Move::kPreparing) break;
-      path.move = Move::kReady;
-      look_at_moves(step);
-      break;
+    case Event::kPrepared: take_prepared(step, path); break;
     case Event::kNotPrepared:
-      if (path.move != Move::kNone) give_up_moves(step);
+      if (path.move == Move::kNone) break;
+      if (is_up(path)) {
+        give_up_moves(step);
+      } else {
+        give_up_move(step, path);
+      }
       break;
     case Event::kMoveAsked:
-      begin_move(step, path, path.is_stand_in && path.own_well_ns != 0);
+      begin_move(step, path, !path.is_stand_in || path.own_well_ns == 0);
       break;
     case Event::kLook: look(step, path, event); break;
     case Event::kLookAtComm: look_at_comm(step); break;
@@ -93,9 +95,6 @@ bool RepairEngine::has_other_path(std::size_t path) const noexcept {
     if (other != path && is_up(other)) return true;
   }
   return false;
-}
-bool RepairEngine::may_lose(std::size_t path) const noexcept {
-  return !paths_[path].facts.is_by_cm || has_other_path(path);
 }
 
 bool RepairEngine::awaits_queues(std::size_t path, std::uint32_t generation) const noexcept {
@@ -137,8 +136,8 @@ std::int64_t RepairEngine::due_ns(const Moment& now) const noexcept {
                              (!path.status.is_unfenced || path.peer_fenced_ns != 0);
     due = std::min({due, path.attempts.due_ns(), path.repeats.due_ns(), path.look_ns,
                     path.finished_ns, path.join_until_ns,
-                    path.status.is_held ? path.held_until_ns : times::kNever,
-                    path.move == Move::kNone ? times::kNever : path.move_until_ns,
+                    path.held_until_ns == 0 ? times::kNever : path.held_until_ns,
+                    path.move == Move::kPreparing ? path.move_until_ns : times::kNever,
                     is_draining ? now.ns + times::kDrainLookEveryNs : times::kNever});
   }
   if (devices_gone_ns_ != 0) due = std::min(due, devices_gone_ns_ + limits_.device_ns);
@@ -202,8 +201,8 @@ void RepairEngine::begin_fence(Path& path, std::int64_t now_ns) noexcept {
   path.peer_fenced_ns = path.peer_refused_ns = 0;
   path.tries = 0;
   // A failure while a path is prepared leaves nothing to move.
-  const bool is_moving = std::exchange(path.move, Move::kNone) == Move::kReady;
-  if (is_moving) return path.attempts.reset();
+  if (path.move == Move::kReady) return path.attempts.reset();
+  path.move = Move::kNone;
   hold_if_often(path, now_ns);
   if (now_ns - path.up_ns <= times::kLongLifeNs) return;
   path.attempts.reset();
@@ -215,21 +214,29 @@ void RepairEngine::begin_fence(Path& path, std::int64_t now_ns) noexcept {
 void RepairEngine::hold_if_often(Path& path, std::int64_t now_ns) noexcept {
   const bool is_often = path.up_ns != 0 && now_ns - path.up_ns < times::kSteadyNs;
   path.often = is_often ? path.often + 1 : 0;
-  path.status.is_held = path.often >= 2;
   std::int64_t hold_ns = times::kHolds.first_ns;
   for (std::uint32_t i = 2; i < std::min(path.often, 16U); ++i)
     hold_ns = times::kHolds.after(hold_ns);
-  path.held_until_ns = now_ns + hold_ns;
+  path.held_until_ns = path.often >= 2 ? now_ns + hold_ns : 0;
 }
 
 void RepairEngine::release(Path& path, std::int64_t now_ns) noexcept {
-  if (!std::exchange(path.status.is_held, false)) return;
-  if (path.status.state == PathState::kClear && !path.facts.is_by_cm) path.attempts.set_due(now_ns);
+  if (std::exchange(path.held_until_ns, 0) == 0) return;
+  note_hold(path);
+  if (path.status.state == PathState::kClear) path.attempts.set_due(now_ns);
+}
+
+// Whether the sender must not offer the path yet.
+void RepairEngine::note_hold(Path& path) noexcept {
+  path.status.is_held =
+      path.held_until_ns != 0 || (path.facts.is_by_cm && path.move != Move::kReady);
 }
 
 void RepairEngine::begin_state(Step& step, Path& path) noexcept {
   path.attempts.stop();
   path.repeats.stop();
+  if (path.status.state == PathState::kMaking) path.move = Move::kNone;
+  note_hold(path);
   switch (path.status.state) {
     case PathState::kUp:
       path.up_ns = step.now.ns;
@@ -239,7 +246,7 @@ void RepairEngine::begin_state(Step& step, Path& path) noexcept {
       return;
     case PathState::kClear:
       // If the device is gone, the path has to leave it first.
-      if (path.facts.is_by_cm || (path.is_device_gone && !path.is_device_left)) return;
+      if (path.is_device_gone && !path.is_device_left) return;
       return path.attempts.wait(step.now.ns);
     case PathState::kFencing:
     case PathState::kMaking:
@@ -257,6 +264,9 @@ void RepairEngine::take_of_path(Step& step, Path& path, const RepairEvent& event
   const std::int64_t now_ns = step.now.ns;
   if (event.of_path.is_message()) mute_since_ns_ = 0;
   take(step, path, event.of_path);
+  const bool may_prepare = kind == PathEvent::Kind::kWell && path.facts.is_by_cm &&
+                           path.status.state == PathState::kClear && path.move == Move::kNone;
+  if (may_prepare) path.attempts.set_due(now_ns);
   if (kind == PathEvent::Kind::kFenceRefused && path.status.state == PathState::kFencing) {
     path.repeats.reset();
     path.repeats.wait(now_ns);
@@ -288,7 +298,7 @@ void RepairEngine::take_own_port(Step& step, Path& path, const RepairEvent& even
                            (event.is_active || may_stand_in(path, step.now));
     take(step, path, is_usable ? PathEvent::Kind::kPortWell : PathEvent::Kind::kPortNotWell);
     const bool is_clear = path.status.state == PathState::kClear;
-    if (is_usable && is_clear && !path.facts.is_by_cm) path.attempts.set_due(now_ns);
+    if (is_usable && is_clear) path.attempts.set_due(now_ns);
   } else if (!path.is_stand_in || !event.is_active) {
     path.own_well_ns = 0;
   } else if (path.own_well_ns == 0) {
@@ -351,43 +361,78 @@ void RepairEngine::return_to_own(Step& step, const Path& path) noexcept {
   for (std::size_t i = 0; i < path_count_; ++i) {
     if (paths_[i].facts.rail != path.facts.rail || !is_up(i)) continue;
     if (is_sender_) {
-      begin_move(step, paths_[i], true);
+      begin_move(step, paths_[i], false);
     } else {
       say(step, paths_[i], Command::kAskToMove);
     }
   }
 }
 
-void RepairEngine::begin_move(Step& step, Path& path, bool to_own) noexcept {
+void RepairEngine::begin_move(Step& step, Path& path, bool keeps_device) noexcept {
   const bool may_move = is_sender_ && path.status.state == PathState::kUp && !path.is_suspended &&
-                        !path.facts.is_by_cm && path.move == Move::kNone;
-  if (!may_move) return;
+                        path.move == Move::kNone;
+  if (may_move) prepare(step, path, times::kLongestMoveNs, keeps_device);
+}
+
+void RepairEngine::prepare(Step& step, Path& path, std::int64_t patience_ns,
+                           bool keeps_device) noexcept {
   path.move = Move::kPreparing;
-  path.move_until_ns = step.now.ns + times::kLongestMoveNs;
+  path.move_until_ns = step.now.ns + patience_ns;
+  const bool is_clear = path.status.state == PathState::kClear;
   step.commands.add({.kind = Command::kPrepare,
                      .path = number(path),
                      .generation = path.status.generation + 1,
-                     .to_own = to_own});
+                     .may_stand_in = is_clear && may_stand_in(path, step.now),
+                     .turn = is_clear ? path.tries / kTriesOfSender : 0,
+                     .keeps_device = keeps_device});
+}
+
+// The sender, when it is time for an attempt.
+void RepairEngine::offer(Step& step, Path& path) noexcept {
+  if (!path.facts.is_by_cm || path.move == Move::kReady)
+    return take(step, path, PathEvent::Kind::kTimer);
+  const bool may_prepare = path.status.state == PathState::kClear && path.status.is_port_well &&
+                           path.held_until_ns == 0 && path.move == Move::kNone;
+  if (!may_prepare) return;
+  prepare(step, path, times::kLongestPrepareNs, false);
+  ++path.tries;
+}
+
+void RepairEngine::take_prepared(Step& step, Path& path) noexcept {
+  if (path.move != Move::kPreparing) return;
+  path.move = Move::kReady;
+  if (is_up(path)) return look_at_moves(step);
+  note_hold(path);
+  if (path.status.state == PathState::kClear) offer(step, path);
 }
 
 // Once all are ready: those of one rail, at either end, have to change their device together.
 void RepairEngine::look_at_moves(Step& step) noexcept {
   const std::span paths = std::span(paths_).first(path_count_);
-  for (const Path& path : paths) {
-    if (path.move == Move::kNone) continue;
-    if (step.now.ns >= path.move_until_ns) return give_up_moves(step);
-  }
-  const auto is = [](Move move) { return [move](const Path& path) { return path.move == move; }; };
-  if (std::ranges::any_of(paths, is(Move::kPreparing))) return;
   for (Path& path : paths) {
-    if (path.move == Move::kReady) say(step, path, Command::kMove);
+    if (path.move != Move::kPreparing || step.now.ns < path.move_until_ns) continue;
+    if (is_up(path)) return give_up_moves(step);
+    give_up_move(step, path);
   }
+  const auto is = [this](const Path& path, Move move) { return path.move == move && is_up(path); };
+  for (const Path& path : paths) {
+    if (is(path, Move::kPreparing)) return;
+  }
+  for (const Path& path : paths) {
+    if (is(path, Move::kReady)) say(step, path, Command::kMove);
+  }
+}
+
+void RepairEngine::give_up_move(Step& step, Path& path) noexcept {
+  path.move = Move::kNone;
+  note_hold(path);
+  say(step, path, Command::kDropPrepared);
+  if (path.status.state == PathState::kClear) path.attempts.wait(step.now.ns);
 }
 
 void RepairEngine::give_up_moves(Step& step) noexcept {
   for (Path& path : std::span(paths_).first(path_count_)) {
-    if (std::exchange(path.move, Move::kNone) != Move::kNone)
-      say(step, path, Command::kDropPrepared);
+    if (path.move != Move::kNone && is_up(path)) give_up_move(step, path);
   }
 }
 
@@ -432,12 +477,12 @@ void RepairEngine::look_at_timers(Step& step, Path& path) noexcept {
     say(step, path, Command::kCheckFinished);
   }
   if (path.join_until_ns != times::kNever) say(step, path, Command::kJoin);
-  if (now_ns >= path.held_until_ns) release(path, now_ns);
+  if (path.held_until_ns != 0 && now_ns >= path.held_until_ns) release(path, now_ns);
   if (path.attempts.is_due(now_ns)) {
     path.attempts.stop();
     const bool was_well = path.status.is_port_well;
     if (!was_well) say(step, path, Command::kAskOwnPort);
-    if (is_sender_) take(step, path, PathEvent::Kind::kTimer);
+    if (is_sender_) offer(step, path);
     // A receiver whose port is well has nothing to do: the next offer is the sender's.
     if (!was_well && path.status.state == PathState::kClear) path.attempts.wait(now_ns);
   }
@@ -503,8 +548,8 @@ void RepairEngine::look_at_comm(Step& step) noexcept {
 // From now on paths whose own device does not work can be made by others.
 void RepairEngine::call_standbys(Step& step) noexcept {
   for (Path& path : std::span(paths_).first(path_count_)) {
-    const bool is_usable = path.status.state == PathState::kClear && !path.facts.is_by_cm &&
-                           !(path.is_device_gone && !path.is_device_left);
+    const bool is_usable =
+        path.status.state == PathState::kClear && !(path.is_device_gone && !path.is_device_left);
     if (!is_usable || !may_stand_in(path, step.now)) continue;
     has_called_standbys_ = true;
     take(step, path, PathEvent::Kind::kPortWell);

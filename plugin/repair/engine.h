@@ -84,8 +84,8 @@ struct RepairCommand {
     kCheckFinished,  // the time for the lines of has_finished is over: if one is missing, it is
                      // lost
     kBesideOwn,      // another path works by its own device: this one, by a stand-in, is left
-    kPrepare,        // the queue pairs of the next generation, while the path is in use; kPrepared
-                     // or kNotPrepared follows
+    kPrepare,        // the queue pairs of the next generation, while the path is in use, or
+                     // before it is offered; kPrepared or kNotPrepared follows
     kDropPrepared,   // they are not needed any more
     kMove,           // the path is left, and goes on with them
     kAskToMove,      // tells the sender
@@ -104,9 +104,11 @@ struct RepairCommand {
   std::uint32_t generation = 0;
   bool has_peer_report = false;
   bool was_silent = false;
-  bool may_stand_in = false;  // of kMakeQueues: other devices than the path's own
-  std::uint32_t turn = 0;     // the same, at the sender: where in the list of devices to begin
-  bool to_own = false;        // of kPrepare: by the path's own device, and not by that in use
+  // Of kMakeQueues and kPrepare: other devices than the path's own may be used, and, at the sender,
+  // where in the list of devices to begin.
+  bool may_stand_in = false;
+  std::uint32_t turn = 0;
+  bool keeps_device = false;  // of kPrepare: by the device in use
 
   bool operator==(const RepairCommand&) const = default;
 };
@@ -138,7 +140,9 @@ class RepairEngine {
 
   struct PathFacts {
     std::uint8_t rail = 0;  // paths of one rail use the same device
-    bool is_by_cm = false;  // connected by the connection manager: not made anew
+    // The connection manager connects it, which needs the peer's answer before. So what is offered
+    // has to be prepared first.
+    bool is_by_cm = false;
     PathStatus status = {};
   };
   struct Facts {
@@ -171,13 +175,14 @@ class RepairEngine {
   // The path carries data, or a receiver's data counts.
   bool is_up(std::size_t path) const noexcept;
   bool has_other_path(std::size_t path) const noexcept;  // that is up
-  // Whether the comm can go on without the path for a while.
-  bool may_lose(std::size_t path) const noexcept;
   // Whether a result of this generation is still wanted.
   bool awaits_queues(std::size_t path, std::uint32_t generation) const noexcept;
-  // Whether the generation is the next one of a path in use, which may be prepared.
+  // Whether the generation is a next one of the path, which may be prepared. The sender may have
+  // offered others in vain.
   bool may_prepare(std::size_t path, std::uint32_t generation) const noexcept {
-    return is_up(path) && generation == paths_[path].status.generation + 1;
+    const PathStatus& now = paths_[path].status;
+    return (is_up(path) || now.state == PathState::kClear) &&
+           static_cast<std::int32_t>(generation - now.generation) > 0;
   }
   bool prepares(std::size_t path, std::uint32_t generation) const noexcept {
     return paths_[path].move == Move::kPreparing && may_prepare(path, generation);
@@ -187,7 +192,8 @@ class RepairEngine {
   std::int64_t failed_ns(std::size_t path) const noexcept { return paths_[path].failed_ns; }
   // For how long after its failure the path is not made anew, as it fails often. 0: at once.
   std::int64_t held_ns(std::size_t path) const noexcept {
-    return paths_[path].status.is_held ? paths_[path].held_until_ns - paths_[path].failed_ns : 0;
+    const Path& held = paths_[path];
+    return held.held_until_ns == 0 ? 0 : held.held_until_ns - held.failed_ns;
   }
   std::uint32_t tries(std::size_t path) const noexcept { return paths_[path].tries; }
   bool is_any_port_unwell() const noexcept;
@@ -257,7 +263,7 @@ class RepairEngine {
     std::int64_t up_ns = 0;
     // How many failures in a row came within kSteadyNs after that.
     std::uint32_t often = 0;
-    // While the status is_held: until when.
+    // Until when it is not offered for that reason. 0: it may be.
     std::int64_t held_until_ns = 0;
     // Until when a new queue pair waits to be joined.
     std::int64_t join_until_ns = times::kNever;
@@ -287,6 +293,7 @@ class RepairEngine {
   void begin_fence(Path& path, std::int64_t now_ns) noexcept;
   static void hold_if_often(Path& path, std::int64_t now_ns) noexcept;
   static void release(Path& path, std::int64_t now_ns) noexcept;
+  static void note_hold(Path& path) noexcept;
   void begin_state(Step& step, Path& path) noexcept;
   void take_of_path(Step& step, Path& path, const RepairEvent& event) noexcept;
   void take_own_port(Step& step, Path& path, const RepairEvent& event) noexcept;
@@ -297,8 +304,12 @@ class RepairEngine {
   void look_at_stand_in(Step& step, Path& path) noexcept;
   void leave_stand_in(Step& step, const Path& path) const noexcept;
   void return_to_own(Step& step, const Path& path) noexcept;
-  void begin_move(Step& step, Path& path, bool to_own) noexcept;
+  void begin_move(Step& step, Path& path, bool keeps_device) noexcept;
+  void prepare(Step& step, Path& path, std::int64_t patience_ns, bool keeps_device) noexcept;
+  void offer(Step& step, Path& path) noexcept;
+  void take_prepared(Step& step, Path& path) noexcept;
   void look_at_moves(Step& step) noexcept;
+  void give_up_move(Step& step, Path& path) noexcept;
   void give_up_moves(Step& step) noexcept;
   void look_at_comm(Step& step) noexcept;
   void look_at_peer(Step& step) noexcept;

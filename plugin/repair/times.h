@@ -166,6 +166,10 @@ inline constexpr std::int64_t kReceiverBesideOwnNs = 2 * kWellForNs;
 // after this time, which is longer than both ends take to register all buffers with a device.
 inline constexpr std::int64_t kLongestMoveNs = 30 * kNsPerSec;
 
+// The same for a path that carries nothing, and has to be prepared before it is offered: a message
+// may have been lost, and data may wait for the path.
+inline constexpr std::int64_t kLongestPrepareNs = 5 * kNsPerSec;
+
 static_assert(kOwnLookEveryNs < kWellForNs && kWellForNs <= kLongestWellForNs);
 // An end may notice up to one look late.
 static_assert(kSenderBesideOwnNs + kOwnLookEveryNs < kReceiverBesideOwnNs);

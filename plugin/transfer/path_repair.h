@@ -60,13 +60,14 @@ struct PathRepair {
   // A write of a message to the other end is under way on this path.
   bool writes_in_band = false;
 
-  // --- While the path is in use and the next generation is prepared ---
+  // --- While the next generation is prepared, before it is offered ---
   struct Prepared {
     std::uint32_t generation = 0;
     std::uint32_t peer_qpn = 0;    // of the other end's new queue pair; 0: not known yet
     wire::PathOffer offer = {};    // at the sender
     wire::PathAnswer answer = {};  // at the receiver
     std::uint32_t window_key = 0;  // of this end's window
+    bool is_answered = false;      // at the receiver
     std::unique_ptr<PathResources> resources = {};  // null: not ready
   };
   std::optional<Prepared> prepared = {};

@@ -59,7 +59,7 @@ Json slot_json(const SlotView& slot, std::int64_t now_ns) {
                {"opened_ns_ago", ago(slot.opened_ns, now_ns)},
                {"closed_ns_ago", ago(slot.closed_ns, now_ns)}};
   for (const auto& [counter, name] : kCounters) json[name] = slot[counter];
-  if (const auto ports = own_ports_down(slot); !ports.empty()) json["ports_down"] = ports;
+  if (const auto ports = names_of_ports_down(slot); !ports.empty()) json["ports_down"] = ports;
   for (const EventView& event : slot.life) {
     if (event.event != Event::kFailed) continue;
     json["failure"] = {

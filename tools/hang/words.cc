@@ -39,13 +39,8 @@ std::string error_of(const SlotView& failed) {
 
 }  // namespace
 
-std::vector<std::string> own_ports_down(const SlotView& connection) {
-  std::vector<bool> is_down(connection.paths.size());
-  for (const EventView& event : connection.life) {
-    if (event.rail >= is_down.size()) continue;
-    if (event.event == Event::kPortDown) is_down[event.rail] = true;
-    if (event.event == Event::kPathUp) is_down[event.rail] = false;
-  }
+std::vector<std::string> names_of_ports_down(const SlotView& connection) {
+  const std::vector<bool> is_down = own_ports_down(connection);
   std::vector<std::string> ports;
   for (std::size_t path = 0; path < is_down.size(); ++path) {
     if (is_down[path]) ports.push_back(connection.paths[path].device);
@@ -185,7 +180,7 @@ std::string Words::ports_down() const {
       const std::string& called = processes_[far.first].connections[far.second].peer_device;
       for (const SlotView& connection : owner.connections) {
         const bool is_this = &connection == &owner.connections[end.second];
-        for (const std::string& port : own_ports_down(connection)) {
+        for (const std::string& port : names_of_ports_down(connection)) {
           if (is_this || (end != far && port == called)) {
             down.insert(port + " of " + names_.of(end.first));
           }

@@ -62,7 +62,7 @@ class Words {
 };
 
 // "mlx5_0:1": the ports of this end that went down, and on which no path has worked since.
-std::vector<std::string> own_ports_down(const SlotView& connection);
+std::vector<std::string> names_of_ports_down(const SlotView& connection);
 
 // "3 connections"
 std::string counted(std::uint64_t count, const char* what);

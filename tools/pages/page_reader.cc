@@ -201,4 +201,14 @@ std::optional<SlotView> PageReader::read_slot(std::uint32_t index, Parts parts) 
   return std::nullopt;
 }
 
+std::vector<bool> own_ports_down(const SlotView& connection) {
+  std::vector<bool> is_down(connection.paths.size());
+  for (const EventView& event : connection.life) {
+    if (event.rail >= is_down.size()) continue;
+    if (event.event == Event::kPortDown) is_down[event.rail] = true;
+    if (event.event == Event::kPathUp) is_down[event.rail] = false;
+  }
+  return is_down;
+}
+
 }  // namespace beeline

@@ -66,6 +66,9 @@ struct SlotView {
   }
 };
 
+// For each path: whether this end's port went down, and the path has not worked since.
+std::vector<bool> own_ports_down(const SlotView& connection);
+
 // Lifecycle: a copy of the header, as it was when the page was opened, and the open file, from
 // which
 //   slots are copied when they are asked for.

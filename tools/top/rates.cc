@@ -53,11 +53,15 @@ Rail& rail_of(std::vector<Rail>& rails, const std::string& device) {
 
 void add_paths(std::vector<Rail>& rails, const SlotView* before, const ConnectionRate& now) {
   const std::vector<double> parts = shares(before, now.slot);
+  const std::vector<bool> is_port_down = own_ports_down(now.slot);
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const PathView& path = now.slot.paths[i];
     Rail& rail = rail_of(rails, path.device);
     ++rail.paths;
-    if (path.health == PathHealth::kDown) ++rail.down;
+    if (path.health == PathHealth::kDown) {
+      ++rail.out_of_use;
+      if (is_port_down[i]) ++rail.down;
+    }
     rail.failures += path.failures;
     (now.slot.role == SlotRole::kSend ? rail.send : rail.receive) += parts[i] * now.bytes;
   }

@@ -48,9 +48,14 @@ std::string summary(std::span<const ProcessRate> rates, const Screen& screen) {
   return text + screen.keys;
 }
 
+// DOWN is said only of a port of this host: where the port is up, the other end, or what lies
+// between, has failed.
 std::string state_of(const Rail& rail) {
-  if (rail.down == 0) return "up";
-  return rail.down == rail.paths ? "DOWN" : fmt::format("{} of {} DOWN", rail.down, rail.paths);
+  if (rail.out_of_use == 0) return "up";
+  const char* const what = rail.down != 0 ? "DOWN" : "out of use";
+  return rail.out_of_use == rail.paths
+             ? what
+             : fmt::format("{} of {} {}", rail.out_of_use, rail.paths, what);
 }
 
 void add_rails(std::vector<Line>& lines, std::span<const ProcessRate> rates) {
@@ -74,7 +79,7 @@ void add_rails(std::vector<Line>& lines, std::span<const ProcessRate> rates) {
       lines.push_back({fmt::format("{} {:<16} {:>5} {:>9} {:>9} {:>6} {:>6}  {}", who, rail.device,
                                    rail.paths, gigabytes(rail.send), gigabytes(rail.receive), share,
                                    rail.failures, state_of(rail)),
-                       rail.down == 0 ? Mark::kPlain : Mark::kBad});
+                       rail.out_of_use == 0 ? Mark::kPlain : Mark::kBad});
       who = std::string(who.size(), ' ');
     }
   }

@@ -212,13 +212,15 @@ std::string PathLog::line_about(const std::string& name, const Place& place, std
 
 std::vector<std::string> PathLog::take_lines_locked(std::int64_t due_ns, std::int64_t now_ns) {
   std::vector<std::string> lines;
+  // Places that fail or work again at almost the same time are told together.
+  const std::int64_t soon_ns = std::min(due_ns, kNever - kGatherNs) + kGatherNs / 2;
   // Places to which connections return have one line.
   std::string returned;
   std::size_t returned_places = 0;
   Group returning;
   std::size_t more = 0;
   for (auto& [name, place] : places_) {
-    if (place.since_ns == 0 || place.due_ns() > due_ns) continue;
+    if (place.since_ns == 0 || place.due_ns() > soon_ns) continue;
     if (place.has_only_returns() && ++returned_places <= kMostPlaces) {
       returned += (returned.empty() ? "" : ", ") + name;
       Group& group = place.groups.begin()->second;
@@ -251,7 +253,7 @@ std::vector<std::string> PathLog::take_lines_locked(std::int64_t due_ns, std::in
                     " more places have failed or work again; a log at level INFO names them");
   }
   for (auto& [what, outage] : outages_) {
-    if (outage.due_ns() > due_ns) continue;
+    if (outage.due_ns() > soon_ns) continue;
     const Group& group = outage.groups.at(Kind::kStillWaits);
     const std::size_t count = group.connections.size();
     lines.push_back(counted(count) + (count == 1 ? " has" : " have") + " waited for " +

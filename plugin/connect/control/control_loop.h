@@ -85,8 +85,8 @@ class ControlLoop final : ChannelEvents, PortEvents {
   std::unique_ptr<Poller> poller_;
   Poller::Key wakeup_key_ = 0;
   PortWatch ports_;
-  CommService service_;
   CmHub cm_;
+  CommService service_;
   Channels channels_;
   InboundHandshakes inbound_;
   Dialer dialer_;

@@ -25,7 +25,7 @@
 #include <vector>
 
 #include "common/base/log.h"
-#include "plugin/connect/handshake/agreement.h"
+#include "plugin/connect/handshake/cm_agreement.h"
 #include "plugin/connect/handshake/handshake_end.h"
 
 namespace beeline {
@@ -68,8 +68,6 @@ class Acceptor final : public HandshakeEnd<PendingAccept> {
   Checked make(std::uint32_t comm, PendingAccept& pending);
   Checked make_path(std::uint32_t comm, PendingAccept& pending, const RailPorts& ports,
                     const wire::PathOffer& offer);
-  Outcome<Agreement> agree_on_path(const PortSide& ours, const wire::PathOffer& offer,
-                                   const PendingAccept& pending);
   // For a path that the connection manager connects. Sets the answer's `cm`.
   Outcome<void> listen_with_cm(std::uint32_t comm, PendingAccept& pending,
                                const wire::PathOffer& offer);

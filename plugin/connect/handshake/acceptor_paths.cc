@@ -12,24 +12,6 @@
 
 namespace beeline {
 
-// If this end's user asks for librdmacm and it cannot be used, there is no agreement. If only the
-// peer's user asks for it, the queue pair is then connected without it.
-Outcome<Agreement> Acceptor::agree_on_path(const PortSide& ours, const wire::PathOffer& offer,
-                                           const PendingAccept& pending) {
-  const std::string& peer_host = pending.peer_host;
-  const FlowLabels labels = flow_labels_of(pending.flow_labels, offer.number);
-  if (!is_cm_used(ours, offer, peer_host)) return agree(ours, offer, peer_host, labels);
-  Agreement agreement = BL_TRY(agree_with_cm(ours, offer, peer_host));
-  if (const auto able = context_.cm->addresses(ours.device); !able) {
-    if (is_cm_required(ours)) return fail(able.error());
-    BL_INFO(kLogNet, "%s is set to use librdmacm, which is not used: %s", peer_host.c_str(),
-            able.error().text.c_str());
-    return agree(ours, offer, peer_host, labels);
-  }
-  agreement.answer.cm.emplace();  // filled in by listen_with_cm
-  return agreement;
-}
-
 Checked Acceptor::make(std::uint32_t comm, PendingAccept& pending) {
   for (const wire::MissingPath& path : pending.connect.missing) leave_out_for_peer(pending, path);
   Result<CommEnd> end = CommEnd::create(context_.options->receiver.of(pending.layout.count));
@@ -52,7 +34,8 @@ Checked Acceptor::make_path(std::uint32_t comm, PendingAccept& pending, const Ra
                             const wire::PathOffer& offer) {
   const Device& device = pending.device_of(offer.number);
   const PortSide ours{device, *BL_TRY(ports.facts(offer.number)), pending.qp};
-  Outcome<Agreement> agreement = agree_on_path(ours, offer, pending);
+  Outcome<Agreement> agreement = agree_on_path(*context_.cm, ours, offer, pending.peer_host,
+                                               flow_labels_of(pending.flow_labels, offer.number));
   if (!agreement) {
     return fail(HandshakeFailure{wire::RejectCode::kIncompatible, agreement.error().text,
                                  accept_error(Errc::kUnsupported)});

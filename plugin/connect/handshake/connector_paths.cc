@@ -4,7 +4,7 @@
 #include <numeric>
 #include <utility>
 
-#include "plugin/connect/handshake/agreement.h"
+#include "plugin/connect/handshake/cm_agreement.h"
 #include "plugin/connect/handshake/connector.h"
 #include "plugin/device/memlock.h"
 
@@ -72,14 +72,8 @@ Checked Connector::add_offer(PendingConnect& pending, std::uint8_t number, wire:
   wire::PathOffer& offer = *made;
   offer.number = number;
   offer.qp = qp_facts(ours, path);
-  if (is_cm_required(ours)) {
-    const auto found = context_.cm->addresses(device);
-    if (!found) return failure(Problem(Errc::kUnsupported, found.error().text));
-    for (const NetdevAddress& own : *found) {
-      if (offer.cm.addresses.size() == wire::kMaxCmAddresses) break;
-      offer.cm.addresses.push_back(own.address);
-    }
-  }
+  if (const auto added = add_cm_addresses(*context_.cm, ours, offer); !added)
+    return failure(Problem(Errc::kUnsupported, added.error().text));
   message.paths.push_back(std::move(offer));
   return {};
 }

@@ -7,7 +7,7 @@
 #include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/check/assert.h"
-#include "plugin/connect/handshake/agreement.h"
+#include "plugin/connect/handshake/cm_agreement.h"
 #include "plugin/connect/handshake/pending_comm.h"
 #include "plugin/connect/path/wire_conversion.h"
 #include "plugin/device/memlock.h"
@@ -18,6 +18,8 @@ namespace {
 
 // For the resolution of an address, and then for a probe.
 constexpr std::int64_t kMostNs = kNsPerSec;
+// For the connection manager, which resolves an address and a route before.
+constexpr std::int64_t kMostByCmNs = 5 * kNsPerSec;
 // How often the completion of a probe is looked for.
 constexpr std::int64_t kPollNs = kNsPerMs / 2;
 
@@ -96,7 +98,7 @@ void PathRemaker::take(const std::shared_ptr<CommLink>& link, PathOrder order) {
       const Device* const first = wanted->devices.empty() ? nullptr : wanted->devices.front();
       return refuse(link, which, first, made.error());
     }
-    if (wanted->offer) return advance(key);
+    if (wanted->offer && works_.at(key).cm == nullptr) return advance(key);
     return deliver(link, *std::move(made));
   }
   const auto work = works_.find(key);
@@ -109,7 +111,10 @@ void PathRemaker::take(const std::shared_ptr<CommLink>& link, PathOrder order) {
   }
   const auto& wanted = std::get<ConnectPath>(order.what);
   work->second.window_key = wanted.window_key;
-  const Outcome<void> begun = connect(work->second, recipe, wanted.answer);
+  const Outcome<void> begun = connect(key, work->second, recipe, wanted.answer);
+  const auto still_there = works_.find(key);
+  if (still_there == works_.end()) return;  // the connection manager has refused at once
+  if (begun && still_there->second.cm != nullptr) return;
   if (begun) return advance(key);
   const Device& device = work->second.path.device();
   works_.erase(work);
@@ -159,7 +164,11 @@ Outcome<PathMade> PathRemaker::make(const std::shared_ptr<CommLink>& link, const
   const PortSide ours{device, **facts, recipe.qp};
   std::optional<Agreement> agreement;
   if (wanted.offer) {
-    agreement = BL_TRY(agree(ours, *wanted.offer, recipe.peer_host, random_flow_labels()));
+    const FlowLabels labels = random_flow_labels();
+    agreement = BL_TRY(context_.cm == nullptr ? agree(ours, *wanted.offer, recipe.peer_host, labels)
+                                              : agree_on_path(*context_.cm, ours, *wanted.offer,
+                                                              recipe.peer_host, labels));
+    if (agreement->answer.cm && !order.prepares) return fail("it has to be prepared first");
   }
   const Origin& origin = recipe.paths[order.path];
   ibv_sge scratch = origin.scratch;
@@ -196,17 +205,63 @@ Outcome<PathMade> PathRemaker::make(const std::shared_ptr<CommLink>& link, const
     made.offer = BL_TRY(make_offer(ours));
     made.offer.qp = qp_facts(ours, work.path);
     made.window_key = window_key;
+    if (context_.cm != nullptr) BL_TRY(add_cm_addresses(*context_.cm, ours, made.offer));
   }
-  works_.insert_or_assign({link->numbers().ours, order.path}, std::move(work));
+  const Key key(link->numbers().ours, order.path);
+  Work& placed = works_.insert_or_assign(key, std::move(work)).first->second;
+  if (placed.answer.cm) {
+    BL_TRY(listen(key, placed, recipe, *wanted.offer));
+    made.answer = placed.answer;
+    made.window_key = window_key;
+  }
   return made;
 }
 
-Outcome<void> PathRemaker::connect(Work& work, const Recipe& recipe,
+Outcome<void> PathRemaker::listen(const Key& key, Work& work, const Recipe& recipe,
+                                  const wire::PathOffer& offer) {
+  const auto setup = std::make_shared<CmPassiveSetup>(*context_.cm, work.path, recipe.qp,
+                                                      recipe.peer_host + " " + offer.qp.device,
+                                                      on_cm_done(key, work.number));
+  work.cm = setup;
+  work.answer.cm = BL_TRY(setup->listen(offer.cm.addresses));
+  limit_cm(key, work.number);
+  return {};
+}
+
+CmSetup::Done PathRemaker::on_cm_done(const Key& key, std::uint64_t number) {
+  return [this, key, number](const Outcome<void>& connected) {
+    const auto found = works_.find(key);
+    if (found != works_.end() && found->second.number == number) conclude(key, connected);
+  };
+}
+
+void PathRemaker::limit_cm(const Key& key, std::uint64_t number) {
+  context_.timers->at(now_ns() + kMostByCmNs, [this, key, number] {
+    const auto found = works_.find(key);
+    if (found == works_.end() || found->second.number != number) return;
+    conclude(key, fail(found->second.cm->timeout_text("")));
+  });
+}
+
+Outcome<void> PathRemaker::connect(const Key& key, Work& work, const Recipe& recipe,
                                    const wire::PathAnswer& answer) {
   const Device& device = work.path.device();
   const Result<const PortFacts*> facts = context_.ports->facts(device);
   if (!facts) return fail(problem_of(facts.error()));
   work.path.set_route(BL_TRY(route_of({device, **facts, recipe.qp}, answer)));
+  if (answer.cm && context_.cm != nullptr) {
+    const auto setup = std::make_shared<CmActiveSetup>(
+        *context_.cm, work.path, recipe.qp,
+        CmActiveSetup::Target{.destination = *answer.cm,
+                              .peer = recipe.peer_host + " " + answer.qp.device,
+                              .reads = work.path.route().reads,
+                              .traffic_class = answer.traffic_class},
+        on_cm_done(key, work.number));
+    work.cm = setup;
+    limit_cm(key, work.number);
+    setup->start();  // may fail at once, and the work with it
+    return {};
+  }
   work.is_probed = true;
   work.deadline_ns = now_ns() + kMostNs;
   return {};
@@ -227,15 +282,24 @@ void PathRemaker::advance(const Key& key) {
     return advance_later(
         key, now_ns() + (work.path.is_connected() ? kPollNs : PathSetup::kResolveAgainNs));
   }
+  conclude(key, is_there ? Outcome<void>() : Outcome<void>(fail(is_there.error())));
+}
+
+void PathRemaker::conclude(const Key& key, const Outcome<void>& connected) {
+  const auto found = works_.find(key);
+  Work& work = found->second;
+  const std::shared_ptr<CommLink> link = work.link.lock();
+  Recipe& recipe = recipes_.at(key.first);
   Outcome<PathMade> made =
-      is_there ? finish(work, recipe) : Outcome<PathMade>(fail(is_there.error()));
+      connected ? finish(work, recipe) : Outcome<PathMade>(fail(connected.error()));
   const PathNotMade which = {
       .path = key.second, .generation = work.generation, .prepares = work.prepares, .why = {}};
   const Device& device = work.path.device();
   works_.erase(found);
+  if (link == nullptr) return;
   if (!made) return refuse(link, which, &device, made.error());
   made->path = key.second;
-  recipes_.at(key.first).paths[key.second].note_queues(*made->resources);
+  recipe.paths[key.second].note_queues(*made->resources);
   deliver(link, *std::move(made));
 }
 

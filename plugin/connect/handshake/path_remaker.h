@@ -2,7 +2,9 @@
 //
 // Makes paths of open comms anew, as their orders say (path_mail.h): the queue pair, its connection
 // along a route that is agreed on again, because the port's addresses may have changed, and a
-// probe. When to do that, and what the ends tell each other, is up to the comms.
+// probe. The connection manager connects a path if it did so when the comm was made: its receiver
+// answers before that is done, so that the path has to be prepared (PathOrder::prepares). When to
+// do that, and what the ends tell each other, is up to the comms.
 //
 // Threads: the control thread.
 #pragma once
@@ -17,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "plugin/connect/cm/cm_setup.h"
 #include "plugin/connect/comm/comm_link.h"
 #include "plugin/connect/comm/connection.h"
 #include "plugin/connect/handshake/control_options.h"
@@ -31,6 +34,7 @@ struct RemakeContext {
   const ControlOptions* options = nullptr;
   PortSource* ports = nullptr;
   Timers* timers = nullptr;
+  CmHub* cm = nullptr;  // null: no path is connected by the connection manager
 };
 
 class PathRemaker {
@@ -92,6 +96,7 @@ class PathRemaker {
     wire::PathAnswer answer = {};  // at the receiving end
     bool is_probed = false;        // at the sending end: to be probed before it is used
     std::int64_t deadline_ns = 0;
+    std::shared_ptr<CmSetup> cm = {};  // that connects the path; null: this object does
   };
   using Key = std::pair<std::uint32_t, std::uint8_t>;  // comm and path
 
@@ -102,10 +107,18 @@ class PathRemaker {
                         const Device& device);
   Outcome<PathMade> make(const std::shared_ptr<CommLink>& link, const Recipe& recipe,
                          const PathOrder& order, const MakePath& wanted);
-  Outcome<void> connect(Work& work, const Recipe& recipe, const wire::PathAnswer& answer);
+  Outcome<void> connect(const Key& key, Work& work, const Recipe& recipe,
+                        const wire::PathAnswer& answer);
+  // At the receiving end, where the connection manager connects the path. Completes the answer.
+  Outcome<void> listen(const Key& key, Work& work, const Recipe& recipe,
+                       const wire::PathOffer& offer);
+  CmSetup::Done on_cm_done(const Key& key, std::uint64_t number);
+  void limit_cm(const Key& key, std::uint64_t number);
   // Goes on with a path that is being connected or probed, until it is finished.
   void advance(const Key& key);
   Outcome<bool> try_connect(Work& work, const Recipe& recipe) const;
+  // The path is connected, or cannot be.
+  void conclude(const Key& key, const Outcome<void>& connected);
   Outcome<PathMade> finish(Work& work, const Recipe& recipe) const;
   void advance_later(const Key& key, std::int64_t when_ns);
   void deliver(const std::shared_ptr<CommLink>& link, PathMail result);

@@ -23,7 +23,8 @@ class TwiceJob final : public Engine::Job {
       return std::nullopt;
     }
     first_thread = std::this_thread::get_id();
-    for (const std::int64_t end = now_ns() + 3 * kNsPerMs; now_ns() < end;) std::this_thread::yield();
+    for (const std::int64_t end = now_ns() + 3 * kNsPerMs; now_ns() < end;)
+      std::this_thread::yield();
     ++runs;
     return now_ns() + kNsPerMs;
   }

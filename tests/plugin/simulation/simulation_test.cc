@@ -40,10 +40,14 @@ TEST_CASE("simulation: faults while receives are done early break no promise", "
   check_seeds(1, BL_FEW_SEEDS, [](RunOptions& run) { run.has_early_done = !run.is_gpu; });
 }
 
-// As on iWARP: a SEND behind the data announces it.
+// As on iWARP: a SEND behind the data announces it, and queue pairs are prepared before they are
+// offered.
 TEST_CASE("simulation: faults while data is announced by notices break no promise",
           "[simulation]") {
-  check_seeds(1, BL_FEW_SEEDS, [](RunOptions& run) { run.has_immediates = false; });
+  check_seeds(1, BL_FEW_SEEDS, [](RunOptions& run) {
+    run.has_immediates = false;
+    run.is_by_cm = true;
+  });
 }
 
 TEST_CASE("simulation: faults while GPU memory needs flushes break no promise", "[simulation]") {

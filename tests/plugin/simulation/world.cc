@@ -326,7 +326,7 @@ void World::run_until(std::int64_t until_ns) {
 
 // Whether a comm may rightly end in this run.
 bool World::may_end() const noexcept {
-  if (options_.give_up_ns != 0 || options_.is_by_cm || options_.one_railed != 0) return true;
+  if (options_.give_up_ns != 0 || options_.one_railed != 0) return true;
   const auto is = [](FaultKind kind) {
     return [kind](const Fault& fault) { return fault.kind == kind; };
   };

@@ -191,7 +191,7 @@ TEST_CASE("engine: a path goes back to its own device once that has been well fo
       commands = end.own_port(true);
     } while (!has(commands, Command::kPrepare));
     const auto prepare = std::ranges::find(commands, Command::kPrepare, &RepairCommand::kind);
-    CHECK(prepare->to_own);
+    CHECK(!prepare->keeps_device);
     CHECK(prepare->generation == end.engine.status(0).generation + 1);
     CHECK(end.engine.status(0).state == PathState::kUp);
     return (end.now.ns - since) / kSec;
@@ -217,6 +217,34 @@ TEST_CASE("engine: a path goes back to its own device once that has been well fo
     (void)end.take(Path::kFailed);
     CHECK(!has(end.take(Event::kPrepared), Command::kMove));
   }
+}
+
+TEST_CASE("engine: what the connection manager connects is prepared before it is offered") {
+  RepairEngine::Facts facts = one_path(true);
+  facts.path[0].is_by_cm = true;
+  TimedEngine end(facts);
+  const auto prepares = [](const std::vector<RepairCommand>& commands) {
+    CHECK(find(commands, PathAction::kMakeQueues) == nullptr);
+    return has(commands, Command::kPrepare);
+  };
+  (void)end.take(Path::kFailed);
+  (void)end.take(Path::kPeerFenced);
+  CHECK(prepares(end.look(true)));
+  CHECK(!prepares(end.take(Path::kWell)));  // it is under way
+  SECTION("and then offered") {
+    CHECK(find(end.take(Event::kPrepared), PathAction::kMakeQueues) != nullptr);
+    CHECK(find(end.take(Path::kQueuesMade), PathAction::kSendOffer) != nullptr);
+    (void)end.take(Path::kNotNow, 0, 1);  // in vain
+    CHECK(end.engine.status(0).state == PathState::kClear);
+  }
+  SECTION("in vain") { CHECK(has(end.take(Event::kNotPrepared), Command::kDropPrepared)); }
+  SECTION("without an answer") {
+    end.now.ns += times::kLongestPrepareNs;
+    CHECK(has(end.take(Event::kLookAtComm), Command::kDropPrepared));
+  }
+  CHECK(!prepares(end.look()));
+  end.now.ns += 100 * kMs;
+  CHECK(prepares(end.look()));
 }
 
 TEST_CASE("engine: a receiver asks for the move, and paths that change their device go together") {
@@ -390,13 +418,11 @@ TEST_CASE("engine: a queue pair that cannot be joined is given up after a second
 }
 
 TEST_CASE("engine: a path that is suspended carries nothing until its failure is handled") {
-  RepairEngine::Facts facts = {.is_sender = true, .paths = 2};
-  facts.path[1].is_by_cm = true;
-  TimedEngine end(facts);
-  CHECK(end.engine.may_lose(1));
+  TimedEngine end({.is_sender = true, .paths = 2});
+  CHECK(end.engine.has_other_path(1));
   end.engine.suspend(0);
   CHECK(!end.engine.is_up(0));
-  CHECK(!end.engine.may_lose(1));  // the only one left, and it would not be made anew
+  CHECK(!end.engine.has_other_path(1));
   (void)end.take(Path::kFailed);
   CHECK(end.engine.status(0).state == PathState::kFencing);
 }

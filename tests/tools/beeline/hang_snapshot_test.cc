@@ -125,7 +125,8 @@ TEST_CASE("hang, snapshot: ports that are down are kept", "[tools]") {
   host.all = {process};
   const auto read = through_file(snapshot_of(host, kNowThere));
   REQUIRE(read);
-  CHECK(own_ports_down(read->all.at(0).connections.at(0)) == std::vector<std::string>{"mlx5_1:1"});
+  CHECK(names_of_ports_down(read->all.at(0).connections.at(0)) ==
+        std::vector<std::string>{"mlx5_1:1"});
 }
 
 TEST_CASE("hang, snapshot: another file is refused by its name", "[tools]") {

@@ -71,10 +71,10 @@ TEST_CASE("top: the bytes of a connection are divided as its paths have carried 
     REQUIRE(found.size() == 2);
     CHECK(found[0].device == "a:1");
     CHECK(found[0].send == Approx(3e9));
-    CHECK(found[0].down == 1);
+    CHECK(found[0].out_of_use == 1);
     CHECK(found[0].failures == 3);
     CHECK(found[1].send == Approx(1e9));
-    CHECK(found[1].down == 0);
+    CHECK(found[1].out_of_use == 0);
   }
   SECTION("before, while the paths' own counts are old") {
     const auto found = rails({up("a:1", 10), up("b:1", 30)}, {up("a:1", 10), up("b:1", 30)});
@@ -100,6 +100,10 @@ TEST_CASE("top: processes that have ended are left out, and stopped ones are mar
 TEST_CASE("top: the screen", "[tools]") {
   const Look before = look(0, {connection(1, SlotRole::kSend, 0, {up("a:1", 0), up("b:1", 0)})});
   SlotView now = connection(1, SlotRole::kSend, 8'000'000'000, {up("a:1", 3), down("b:1", 1)});
+  EventView went_down = {};
+  went_down.event = Event::kPortDown;
+  went_down.rail = 1;
+  now.life = {went_down};
   now.waits_for = Wait::kCredit;
   now.waits_since_ns = static_cast<std::uint64_t>(kStart);
   const std::vector rates = rates_between(before, look(kSeconds, {now}));
@@ -116,6 +120,9 @@ TEST_CASE("top: the screen", "[tools]") {
  RANK      PID WAY  PEER                              GB/s  MESSAGES  WAITS
     7      100 to   n2:mlx5_0:1 pid 4711             4.000      4000  5 s for a receive of the peer
 )");
+  now.life.clear();  // the port of the other end
+  CHECK_THAT(text_of(rates_between(before, look(kSeconds, {now})), kStart, {}),
+             Contains("25%      3  out of use\n"));
   CHECK_THAT(text({.columns = 20}), Contains("\n RANK      PID DEVIC\n"));
   CHECK_THAT(text({.rows = 4}), Contains("\n... 2 more lines\n"));
   CHECK_THAT(text({.has_color = true}), Contains("\033[31m               b:1"));

@@ -41,6 +41,19 @@ all_reduces() {
   done
 }
 
+# rail_returns KIND: one of two rails of these devices goes down under a stream, and comes back.
+rail_returns() {
+  local job status=0
+  sent_before=$(bytes_sent a2)
+  perf stream --abi v12 --rails 2 --sizes 256K --seconds 20 --comms 1 \
+    --env "0:NCCL_IB_HCA==$1_a1,$1_a2" --env "1:NCCL_IB_HCA==$1_b1,$1_b2" &
+  job=$!
+  until_true 60 has_sent a2 1000000 && ip link set b2 down && until_true 20 grep -q 'went over to' /run/perf &&
+    bring_up b2 && until_true 20 grep -q 'it again, after' /run/perf || status=1
+  wait "$job" && return "$status"
+}
+has_sent() { (($(bytes_sent "$1") > sent_before + $2)); } # CARD BYTES
+
 # connections HOW_MANY OPTION...: shows how long they take, all at once and one after another, from listen
 # to the first message. There is no limit.
 connections() {

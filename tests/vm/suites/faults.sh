@@ -94,7 +94,7 @@ flap() { ip link set b1 down && bring_up b1; }
 until_waiting() {
   "$@" && until_true 20 waits 0 && until_true 20 waits 1
 }
-waits() { grep -q "^rank $1: .*No other path works: the connection waits" "$job_log"; } # RANK
+waits() { grep -q "^rank $1: .*connection waits, because no other path works" "$job_log"; } # RANK
 another_address() { ip addr add 10.77.0.2/24 dev b1 && ip addr del 10.77.0.2/24 dev b1; }
 signal_rank() { kill "$1" "$(pid_of_rank "$2")"; } # SIGNAL RANK
 
@@ -141,8 +141,8 @@ both_fail() {
 # A link that goes down is an event at both of its ends.
 port_events() {
   local event
-  for event in '0: NET WARN .*rxe_a1' '1: NET WARN .*rxe_b1'; do
-    until_true 20 grep -q "^rank $event port 1: port error" "$job_log" ||
+  for event in '0: NET WARN .*port rxe_a1' '1: NET WARN .*port rxe_b1'; do
+    until_true 20 grep -qE "^rank $event:1 of this host (went|reports an error)" "$job_log" ||
       { failed 'the event of a port is not logged'; return; }
   done
 }
