@@ -106,8 +106,8 @@ class Top(RingTest):
         subprocess.run([SOFTNIC, "ctl", port, "down"], check=True)
         ring.wait_for(lambda: self.rows(ring)[CULPRIT][-1] == "DOWN", "a port that is down")
         # Paths of its neighbors are out of use, and their ports are up.
-        ring.wait_for(lambda: any(row[-1] == "use" for row in self.rows(ring)), "a path that is out of use")
-        self.assertEqual([rank for rank, row in enumerate(self.rows(ring)) if row[-1] == "DOWN"], [CULPRIT])
+        ring.wait_for(lambda: any(row[-1] == "use" for row in self.rows(ring).values()), "a path that is out of use")
+        self.assertEqual([rank for rank, row in self.rows(ring).items() if row[-1] == "DOWN"], [CULPRIT])
         subprocess.run([SOFTNIC, "ctl", port, "up"], check=True)
         ring.wait_for(lambda: self.rows(ring)[CULPRIT][-1] == "up", "a port that is up")
         self.assertGreaterEqual(int(self.rows(ring)[CULPRIT][6]), 1)
