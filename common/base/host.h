@@ -7,7 +7,8 @@
 
 namespace beeline {
 
-// The system is asked once. "localhost" if it does not say.
-const std::string& host_name();
+// "localhost" if the system does not say. The system is asked each time: a name that a thread is
+// just storing while another one forks would never be there for the child.
+std::string host_name();
 
 }  // namespace beeline

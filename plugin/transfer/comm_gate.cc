@@ -6,6 +6,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <cstdint>
+
 #include "common/check/assert.h"
 
 namespace beeline {
@@ -13,10 +16,16 @@ namespace {
 
 long membarrier(int command) noexcept { return ::syscall(SYS_membarrier, command, 0, 0); }
 
-// Registered once for the process: older kernels and some sandboxes refuse.
+// Registered once for the process: older kernels and some sandboxes refuse. Not a static whose
+// initialization others wait for: in a child of fork() they would wait for ever.
 bool can_fence_others() noexcept {
-  static const bool registered = membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0;
-  return registered;
+  enum Answer : std::uint8_t { kNotAsked, kYes, kNo };
+  static constinit std::atomic<Answer> registered{kNotAsked};
+  if (registered.load(std::memory_order_relaxed) == kNotAsked) {
+    const bool is_done = membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0;
+    registered.store(is_done ? kYes : kNo, std::memory_order_relaxed);
+  }
+  return registered.load(std::memory_order_relaxed) == kYes;
 }
 
 }  // namespace

@@ -26,7 +26,7 @@ using Json = nlohmann::ordered_json;
 constexpr std::size_t kMostNamedHosts = 4;
 
 bool is_this_host(const std::string& name) {
-  const std::string& own = host_name();
+  const std::string own = host_name();
   return name == "localhost" || name == own || name == own.substr(0, own.find('.'));
 }
 
