@@ -48,8 +48,10 @@ PathEvent event_of(const wire::PathNote& message) noexcept {
     case wire::PathNews::kWell: event.kind = PathEvent::Kind::kWell; break;
     case wire::PathNews::kReady: event.kind = PathEvent::Kind::kReady; break;
     case wire::PathNews::kCannotFence: event.kind = PathEvent::Kind::kPeerCannotFence; break;
-    case wire::PathNews::kWaits:  // no events of a path
-    case wire::PathNews::kMove: break;
+    case wire::PathNews::kWaits:
+      break;  // no event of a path
+    // It gets here if a sender has sent it, which the table refuses, as it does this.
+    case wire::PathNews::kMove: event.kind = PathEvent::Kind::kWell; break;
   }
   return event;
 }

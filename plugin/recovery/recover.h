@@ -131,6 +131,7 @@ class Recover final : public PathEvents {
   // Whether the message is about that.
   bool take_move_message(Comm& comm, const PathMessage& message);
   void prepare_for(Comm& comm, const wire::OfferPath& offer);
+  void connect_prepared(Comm& comm, const wire::AnswerPath& answer);
   // The queue pairs of that generation, if they are ready and those of the other end have this
   // number. Otherwise they are dropped.
   std::optional<PathRepair::Prepared> use_prepared(Comm& comm, std::size_t path,

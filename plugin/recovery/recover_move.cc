@@ -46,22 +46,17 @@ void Recover::prepare(Comm& comm, const RepairCommand& command) {
                      .what = std::move(wanted)});
 }
 
+// What the other role may not send goes to the table, which ends the comm.
 bool Recover::take_move_message(Comm& comm, const PathMessage& message) {
-  if (const auto* const offer = std::get_if<wire::OfferPath>(&message)) {
-    if (!offer->prepares) return false;
+  if (comm.role() == Role::kReceive) {
+    const auto* const offer = std::get_if<wire::OfferPath>(&message);
+    if (offer == nullptr || !offer->prepares) return false;
     prepare_for(comm, *offer);
     return true;
   }
   if (const auto* const answer = std::get_if<wire::AnswerPath>(&message)) {
-    if (!answer->prepares) return false;
-    PathRepair& known = repair_of(comm, answer->path);
-    if (!state_->engine.prepares(answer->path, answer->generation) || !known.prepared) return true;
-    known.prepared->peer_qpn = answer->answer.qp.qpn;
-    comm.link().order({.path = answer->path,
-                       .generation = answer->generation,
-                       .prepares = true,
-                       .what = ConnectPath{answer->answer, answer->window_key}});
-    return true;
+    if (answer->prepares) connect_prepared(comm, *answer);
+    return answer->prepares;
   }
   const auto* const note = std::get_if<wire::PathNote>(&message);
   if (note == nullptr) return false;
@@ -76,6 +71,20 @@ bool Recover::take_move_message(Comm& comm, const PathMessage& message) {
   if (is_refusal && engine.prepares(note->path, note->generation))
     take(comm, move_event(note->path, RepairEvent::Kind::kNotPrepared));
   return is_refusal;
+}
+
+// The first answer counts.
+void Recover::connect_prepared(Comm& comm, const wire::AnswerPath& answer) {
+  PathRepair& known = repair_of(comm, answer.path);
+  const bool is_awaited = state_->engine.prepares(answer.path, answer.generation) &&
+                          known.prepared && known.prepared->generation == answer.generation &&
+                          known.prepared->peer_qpn == 0;
+  if (!is_awaited) return;
+  known.prepared->peer_qpn = answer.answer.qp.qpn;
+  comm.link().order({.path = answer.path,
+                     .generation = answer.generation,
+                     .prepares = true,
+                     .what = ConnectPath{answer.answer, answer.window_key}});
 }
 
 // With a move, the receiver goes over to its own device, if that works. For a path that has failed,
