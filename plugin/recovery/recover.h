@@ -134,9 +134,8 @@ class Recover final : public PathEvents {
   void connect_prepared(Comm& comm, const wire::AnswerPath& answer);
   // The queue pairs of that generation, if they are ready and those of the other end have this
   // number. Otherwise they are dropped.
-  std::optional<PathRepair::Prepared> use_prepared(Comm& comm, std::size_t path,
-                                                   std::uint32_t generation,
-                                                   std::optional<std::uint32_t> peer_qpn);
+  std::optional<PreparedPath> use_prepared(Comm& comm, std::size_t path, std::uint32_t generation,
+                                           std::optional<std::uint32_t> peer_qpn);
   void drop_prepared(Comm& comm, std::size_t path);
 
   // --- Devices: recover_devices.cc ---

@@ -94,7 +94,7 @@ void Recover::prepare_for(Comm& comm, const wire::OfferPath& offer) {
   drop_prepared(comm, offer.path);
   const Path& path = comm.paths()[offer.path];
   PathRepair& known = repair_of(comm, offer.path);
-  PathRepair::Prepared& prepared = known.prepared.emplace();
+  PreparedPath& prepared = known.prepared.emplace();
   prepared.generation = offer.generation;
   prepared.peer_qpn = offer.offer.qp.qpn;
   const RepairCommand wanted = {.path = offer.path,
@@ -127,7 +127,7 @@ void Recover::take_prepared(Comm& comm, PathMade made) {
     if (made.resources != nullptr) comm.link().discard(std::move(made.resources));
     return;
   }
-  PathRepair::Prepared& prepared = *known.prepared;
+  PreparedPath& prepared = *known.prepared;
   if (is_sender && made.resources == nullptr) {
     prepared.offer = made.offer;
     prepared.window_key = made.window_key;
@@ -192,9 +192,9 @@ void Recover::take_not_prepared(Comm& comm, const PathNotMade& failure) {
                             .news = wire::PathNews::kNotNow});
 }
 
-std::optional<PathRepair::Prepared> Recover::use_prepared(Comm& comm, std::size_t path,
-                                                          std::uint32_t generation,
-                                                          std::optional<std::uint32_t> peer_qpn) {
+std::optional<PreparedPath> Recover::use_prepared(Comm& comm, std::size_t path,
+                                                  std::uint32_t generation,
+                                                  std::optional<std::uint32_t> peer_qpn) {
   PathRepair& known = repair_of(comm, path);
   if (!known.prepared) return std::nullopt;
   const bool is_ready = known.prepared->resources != nullptr &&

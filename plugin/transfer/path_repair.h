@@ -16,6 +16,17 @@
 
 namespace beeline {
 
+// The next generation of a path, before it is offered.
+struct PreparedPath {
+  std::uint32_t generation = 0;
+  std::uint32_t peer_qpn = 0;    // of the other end's new queue pair; 0: not known yet
+  wire::PathOffer offer = {};    // at the sender
+  wire::PathAnswer answer = {};  // at the receiver
+  std::uint32_t window_key = 0;  // of this end's window
+  bool is_answered = false;      // at the receiver
+  std::unique_ptr<PathResources> resources = {};  // null: not ready
+};
+
 struct PathRepair {
   using Report = decltype(wire::Fenced::report);
 
@@ -61,16 +72,7 @@ struct PathRepair {
   bool writes_in_band = false;
 
   // --- While the next generation is prepared, before it is offered ---
-  struct Prepared {
-    std::uint32_t generation = 0;
-    std::uint32_t peer_qpn = 0;    // of the other end's new queue pair; 0: not known yet
-    wire::PathOffer offer = {};    // at the sender
-    wire::PathAnswer answer = {};  // at the receiver
-    std::uint32_t window_key = 0;  // of this end's window
-    bool is_answered = false;      // at the receiver
-    std::unique_ptr<PathResources> resources = {};  // null: not ready
-  };
-  std::optional<Prepared> prepared = {};
+  std::optional<PreparedPath> prepared = {};
 
   // --- Orders to the control thread ---
   // The fence, from when it is ordered until its result is taken.
