@@ -94,7 +94,7 @@ flap() { ip link set b1 down && bring_up b1; }
 until_waiting() {
   "$@" && until_true 20 waits 0 && until_true 20 waits 1
 }
-waits() { grep -q "^rank $1: .*connection waits, because no other path works" "$job_log"; } # RANK
+waits() { grep -qE "^rank $1: .*connections? waits?, because no other path works" "$job_log"; } # RANK
 another_address() { ip addr add 10.77.0.2/24 dev b1 && ip addr del 10.77.0.2/24 dev b1; }
 signal_rank() { kill "$1" "$(pid_of_rank "$2")"; } # SIGNAL RANK
 
