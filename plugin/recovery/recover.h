@@ -115,12 +115,12 @@ class Recover final : public PathEvents {
   bool join(Comm& comm, std::size_t path);
   void discard_made(Comm& comm, std::size_t path);
   void check_finished(Comm& comm, std::size_t path);
+
+  // --- Sentences about paths: recover_say.cc ---
   void say_up(Comm& comm, std::size_t path, bool was_silent);
   void say_resumed(Comm& comm, std::size_t path);
   void say_waiting(Comm& comm);
   void note_place(Comm& comm, std::size_t path);
-  void end_without_path(Comm& comm);
-  void end_for_mute_peer(Comm& comm, std::size_t path);
   std::string describe_outage(Comm& comm, const char* remark);
 
   // --- The next generation is prepared before it is offered: recover_move.cc ---
@@ -137,14 +137,16 @@ class Recover final : public PathEvents {
   std::optional<PreparedPath> use_prepared(Comm& comm, std::size_t path, std::uint32_t generation,
                                            std::optional<std::uint32_t> peer_qpn);
   void drop_prepared(Comm& comm, std::size_t path);
+  // At the receiver: the queue pairs wait to be joined.
+  static void adopt(PathRepair& known, PreparedPath ready);
 
   // --- Devices: recover_devices.cc ---
   static RepairEvent ask_own_port(const Comm& comm, std::size_t path);
   // Whether no other path of the same rail is in use with another device.
   static bool fits_rail(const Comm& comm, std::size_t path, const Device& device) noexcept;
   // The devices to try, in this order. `turn` says with which in the list to begin.
-  static std::vector<const Device*> devices_for(const Comm& comm, const RepairCommand& command,
-                                                std::uint32_t turn);
+  static std::vector<const Device*> devices_for(const Comm& comm, std::size_t path,
+                                                bool may_stand_in, std::uint32_t turn);
   static std::uint32_t turn_for(PathRepair& known, const wire::OfferPath& offer);
   static std::string why_stand_in_leaves(const Comm& comm, std::size_t left);
 
@@ -154,6 +156,8 @@ class Recover final : public PathEvents {
   void suspect(Comm& comm, const Path& path, const ibv_wc& failed, const char* doing);
   Status check_end(Comm& comm);
   Status take_goodbye(Comm& comm, std::int64_t now_ns);
+  void end_without_path(Comm& comm);
+  void end_for_mute_peer(Comm& comm, std::size_t path);
   Status end_if_stalled(Comm& comm, StallWatch::Verdict verdict);
   // The cause is at this end of the path.
   Errc end_on(Comm& comm, const Path& path, const char* doing, const std::string& why);

@@ -224,12 +224,11 @@ std::optional<RepairEvent> Recover::make_queues(Comm& comm, const RepairCommand&
   if (is_awaited) return {};  // take_awaited() follows
   if (auto ready = use_prepared(comm, command.path, command.generation, peer_qpn)) {
     RepairEvent result = {.path = command.path};
-    known.window_key = ready->window_key;
     if (is_receiver) {
-      known.answer = std::move(ready->answer);
-      known.made = std::move(ready->resources);
+      adopt(known, *std::move(ready));
       result.kind = RepairEvent::Kind::kConnected;
     } else {
+      known.window_key = ready->window_key;
       known.offer = ready->offer;
       known.prepared = std::move(ready);  // until the receiver has answered
       result.kind = RepairEvent::Kind::kOfPath;
@@ -246,7 +245,7 @@ std::optional<RepairEvent> Recover::make_queues(Comm& comm, const RepairCommand&
     wanted.window_key = offer.window_key;
     turn = turn_for(known, offer);
   }
-  wanted.devices = devices_for(comm, command, turn);
+  wanted.devices = devices_for(comm, command.path, command.may_stand_in, turn);
   comm.link().order(
       {.path = command.path, .generation = command.generation, .what = std::move(wanted)});
   return {};

@@ -33,16 +33,15 @@ bool Recover::fits_rail(const Comm& comm, std::size_t path, const Device& device
   return true;
 }
 
-std::vector<const Device*> Recover::devices_for(const Comm& comm, const RepairCommand& command,
-                                                std::uint32_t turn) {
+std::vector<const Device*> Recover::devices_for(const Comm& comm, std::size_t path,
+                                                bool may_stand_in, std::uint32_t turn) {
   std::vector<const Device*> devices;
   const auto add = [&](const Device& device) {
-    if (!device.context->is_gone() && fits_rail(comm, command.path, device))
-      devices.push_back(&device);
+    if (!device.context->is_gone() && fits_rail(comm, path, device)) devices.push_back(&device);
   };
-  const Device& own = comm.paths()[command.path].own_device();
+  const Device& own = comm.paths()[path].own_device();
   add(own);
-  if (!command.may_stand_in) return devices;
+  if (!may_stand_in) return devices;
   for (const Device* const other : comm.standbys_for(own)) {
     if (!comm.is_own(*other)) add(other->newest());
   }

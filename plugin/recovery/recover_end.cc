@@ -172,6 +172,22 @@ Status Recover::end_if_stalled(Comm& comm, StallWatch::Verdict verdict) {
                          report_on_own_port(comm, index, watch.quiet_since_ns())));
 }
 
+void Recover::end_for_mute_peer(Comm& comm, std::size_t path) {
+  const PeerName& peer = comm.link().peer();
+  (void)on_fault(comm, Errc::kPeerClosed, "go on",
+                 "path " + std::to_string(path + 1) + " has failed, and " + peer.host + " (pid " +
+                     std::to_string(peer.pid) +
+                     ") has said nothing about that for BEELINE_PEER_TIMEOUT, although its control "
+                     "channel is open: its control thread may hang in a call to its driver, or "
+                     "something between both hosts swallows what it sends");
+}
+
+void Recover::end_without_path(Comm& comm) {
+  const bool is_own_fault = state_->engine.is_any_port_unwell();
+  (void)on_fault(comm, is_own_fault ? Errc::kSystem : Errc::kPeerClosed, "go on",
+                 describe_outage(comm, ", which is longer than BEELINE_GIVE_UP_AFTER"));
+}
+
 Status Recover::end(Comm& comm, std::size_t path, const char* doing, const Verdict& why) {
   if (!end_) return end_;
   end_ = fail(why.code, doing);

@@ -36,8 +36,9 @@ void Recover::prepare(Comm& comm, const RepairCommand& command) {
   MakePath wanted = {
       .devices = {path.resources->device}, .offer = {}, .has_loopback = comm.needs_loopback(path)};
   if (!command.keeps_device) {
-    wanted.devices =
-        path.posts ? std::vector{&path.own_device()} : devices_for(comm, command, command.turn);
+    wanted.devices = path.posts
+                         ? std::vector{&path.own_device()}
+                         : devices_for(comm, command.path, command.may_stand_in, command.turn);
   }
   repair_of(comm, command.path).prepared.emplace().generation = command.generation;
   comm.link().order({.path = command.path,
@@ -46,7 +47,8 @@ void Recover::prepare(Comm& comm, const RepairCommand& command) {
                      .what = std::move(wanted)});
 }
 
-// What the other role may not send goes to the table, which ends the comm.
+// Messages that an end of the other role may not send are left to the table, which treats them as a
+// violation of the protocol.
 bool Recover::take_move_message(Comm& comm, const PathMessage& message) {
   if (comm.role() == Role::kReceive) {
     const auto* const offer = std::get_if<wire::OfferPath>(&message);
@@ -97,9 +99,8 @@ void Recover::prepare_for(Comm& comm, const wire::OfferPath& offer) {
   PreparedPath& prepared = known.prepared.emplace();
   prepared.generation = offer.generation;
   prepared.peer_qpn = offer.offer.qp.qpn;
-  const RepairCommand wanted = {.path = offer.path,
-                                .may_stand_in = !path.posts && !comm.has_usable_path()};
-  MakePath order = {.devices = devices_for(comm, wanted, turn_for(known, offer)),
+  const bool may_stand_in = !path.posts && !comm.has_usable_path();
+  MakePath order = {.devices = devices_for(comm, offer.path, may_stand_in, turn_for(known, offer)),
                     .offer = offer.offer,
                     .window_key = offer.window_key,
                     .has_loopback = comm.needs_loopback(path)};
@@ -155,13 +156,17 @@ void Recover::take_prepared(Comm& comm, PathMade made) {
   if (is_ready && is_awaited) take_awaited(comm, made.path, made.generation);
 }
 
+void Recover::adopt(PathRepair& known, PreparedPath ready) {
+  known.answer = std::move(ready.answer);
+  known.window_key = ready.window_key;
+  known.made = std::move(ready.resources);
+}
+
 void Recover::take_awaited(Comm& comm, std::size_t path, std::uint32_t generation) {
   PathRepair& known = repair_of(comm, path);
   RepairEvent result = move_event(path, RepairEvent::Kind::kConnected);
   if (auto ready = use_prepared(comm, path, generation, std::nullopt)) {
-    known.answer = std::move(ready->answer);
-    known.window_key = ready->window_key;
-    known.made = std::move(ready->resources);
+    adopt(known, *std::move(ready));
   } else {
     result.kind = RepairEvent::Kind::kOfPath;
     result.of_path.kind = PathEvent::Kind::kQueuesFailed;

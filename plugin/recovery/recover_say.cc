@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a comm says about its paths: to the log, at level INFO, and to PathLog, which makes one
-// warning of the news of many comms.
+// What a comm logs about its paths. Its own lines are at level INFO. It also tells PathLog, which
+// logs one warning for many comms.
 #include <algorithm>
 #include <cstdio>
 #include <ctime>
@@ -34,7 +34,8 @@ std::string peer_port_name(const Comm& comm, const Path& path) {
   return port.empty() ? comm.link().peer().device : port;
 }
 
-// What has happened at the port of the end that knows that. `cause` is empty if that is the other.
+// PathNews::what for a port that has failed. `cause` is this end's; it is empty if the port is the
+// other end's.
 std::string what_of(PathTrouble trouble, std::string_view cause) {
   constexpr std::string_view kPortIs = "its port is ";
   if (trouble == PathTrouble::kDevice) return kDeviceIsGone;
@@ -200,22 +201,6 @@ std::string Recover::describe_outage(Comm& comm, const char* remark) {
     if (!known.last_try.empty()) text += ", the last one failed: " + known.last_try;
   }
   return text;
-}
-
-void Recover::end_for_mute_peer(Comm& comm, std::size_t path) {
-  const PeerName& peer = comm.link().peer();
-  (void)on_fault(comm, Errc::kPeerClosed, "go on",
-                 "path " + std::to_string(path + 1) + " has failed, and " + peer.host + " (pid " +
-                     std::to_string(peer.pid) +
-                     ") has said nothing about that for BEELINE_PEER_TIMEOUT, although its control "
-                     "channel is open: its control thread may hang in a call to its driver, or "
-                     "something between both hosts swallows what it sends");
-}
-
-void Recover::end_without_path(Comm& comm) {
-  const bool is_own_fault = state_->engine.is_any_port_unwell();
-  (void)on_fault(comm, is_own_fault ? Errc::kSystem : Errc::kPeerClosed, "go on",
-                 describe_outage(comm, ", which is longer than BEELINE_GIVE_UP_AFTER"));
 }
 
 }  // namespace beeline

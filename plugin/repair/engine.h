@@ -104,10 +104,9 @@ struct RepairCommand {
   std::uint32_t generation = 0;
   bool has_peer_report = false;
   bool was_silent = false;
-  // Of kMakeQueues and kPrepare: other devices than the path's own may be used, and, at the sender,
-  // where in the list of devices to begin.
-  bool may_stand_in = false;
-  std::uint32_t turn = 0;
+  // Of kMakeQueues and kPrepare.
+  bool may_stand_in = false;  // other devices than the path's own may be used
+  std::uint32_t turn = 0;     // at the sender: where in the list of devices to begin
   bool keeps_device = false;  // of kPrepare: by the device in use
 
   bool operator==(const RepairCommand&) const = default;
@@ -181,8 +180,7 @@ class RepairEngine {
   // offered others in vain.
   bool may_prepare(std::size_t path, std::uint32_t generation) const noexcept {
     const PathStatus& now = paths_[path].status;
-    return (is_up(path) || now.state == PathState::kClear) &&
-           static_cast<std::int32_t>(generation - now.generation) > 0;
+    return (is_up(path) || now.state == PathState::kClear) && is_older(now.generation, generation);
   }
   bool prepares(std::size_t path, std::uint32_t generation) const noexcept {
     return paths_[path].move == Move::kPreparing && may_prepare(path, generation);
@@ -290,6 +288,7 @@ class RepairEngine {
     take(step, path, PathEvent{.kind = kind});
   }
   void act(Step& step, Path& path, PathAction action, const PathTransition& made) noexcept;
+  static std::uint32_t turn_of(const Path& path) noexcept;
   void begin_fence(Path& path, std::int64_t now_ns) noexcept;
   static void hold_if_often(Path& path, std::int64_t now_ns) noexcept;
   static void release(Path& path, std::int64_t now_ns) noexcept;

@@ -365,10 +365,6 @@ bool is_for(bool is_sender, Kind message) noexcept {
   return true;
 }
 
-bool is_older(std::uint32_t a, std::uint32_t b) noexcept {
-  return static_cast<std::int32_t>(a - b) < 0;
-}
-
 PathTransition next_of(const PathStatus& status, const PathEvent& event) noexcept {
   if (!event.is_message()) return when_current(status, event);
   if (!is_for(status.is_sender, event.kind)) return stay(status, {kProtocolError});

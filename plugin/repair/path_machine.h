@@ -41,13 +41,18 @@ enum class PathState : std::uint8_t {
   kAnswered,  // receiver: has answered; data counts, but nothing is granted before READY
 };
 
+// Of two generations; they may wrap around.
+constexpr bool is_older(std::uint32_t a, std::uint32_t b) noexcept {
+  return static_cast<std::int32_t>(a - b) < 0;
+}
+
 // One end of one path.
 struct PathStatus {
   PathState state = PathState::kUp;
   bool is_sender = false;        // the end that sends data is the one that offers generations
   bool is_port_well = true;      // of this end
   bool has_peer_report = false;  // about this generation; or none is needed
-  bool is_held = false;          // sender: the path fails often, and is not offered yet
+  bool is_held = false;          // sender: not offered yet; it fails often, or has to be prepared
   bool is_unfenced = false;      // in kFencing: the device has refused, so the peer fences first
   std::uint32_t generation = 0;  // of our newest queue pair
   std::uint32_t refused = 0;     // receiver: the offer that was answered with NOT_NOW; 0: none

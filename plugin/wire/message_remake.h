@@ -24,7 +24,7 @@
 
 namespace beeline::wire {
 
-// What its sender knows of the cause of a failure, of its own side of the path.
+// The part of FENCED that says why the path is fenced, if its cause is at the end that sends it.
 enum class PathTrouble : std::uint8_t {
   kNone,      // nothing: a request failed, or nothing completes
   kPortDown,  // its port is not ACTIVE

@@ -2,7 +2,6 @@
 #include "plugin/connect/comm/path_log.h"
 
 #include <algorithm>
-#include <array>
 #include <cstdio>
 #include <exception>
 #include <utility>
@@ -16,7 +15,7 @@ namespace {
 
 using Kind = PathNews::Kind;
 
-// News of a place that has had none for this time are not a part of what was before.
+// A place that has had no news for this time begins with short intervals between its lines again.
 constexpr std::int64_t kCalmNs = 2 * PathLog::kGatherLongNs;
 
 std::string time_text(std::int64_t ns) {
@@ -44,7 +43,7 @@ std::string times_text(std::vector<std::int64_t> times_ns) {
          " (longest)";
 }
 
-// What has happened to `connections`, as the part of a sentence.
+// A part of the sentence about a place: "64 connections went over to nic1:1 in 27 ms".
 std::string clause(Kind kind, std::size_t connections, const std::string& other,
                    const std::string& times) {
   const std::string who = counted(connections);
@@ -108,9 +107,9 @@ void PathLog::add(const PathNews& news, std::int64_t now_ns) noexcept {
   try {
     const auto lock = lock_without_sleeping(mutex_);
     if (news.kind == Kind::kStillWaits) {
-      Place& outage = outages_[news.what];
+      Outage& outage = outages_[news.what];
       if (outage.since_ns == 0) outage.since_ns = now_ns;
-      outage.groups[news.kind].add(news);
+      outage.group.add(news);
     } else {
       Place& place = place_of(news.place, now_ns);
       place.groups[news.kind].add(news);
@@ -166,9 +165,8 @@ void PathLog::add_end(const std::string& peer, const std::string& line,
 
 void PathLog::note_due_locked() noexcept {
   std::int64_t due = kNever;
-  for (const auto* const places : {&places_, &outages_}) {
-    for (const auto& [name, place] : *places) due = std::min(due, place.due_ns());
-  }
+  for (const auto& [name, place] : places_) due = std::min(due, place.due_ns());
+  for (const auto& [what, outage] : outages_) due = std::min(due, outage.since_ns + kGatherNs);
   for (const auto& [peer, ended] : ended_) due = std::min(due, ended.since_ns + kGatherNs);
   due_ns_.store(due, std::memory_order_relaxed);
 }
@@ -179,7 +177,11 @@ void PathLog::log_until(std::int64_t due_ns, std::int64_t now_ns) noexcept {
     std::vector<std::string> lines;
     {
       const auto lock = lock_without_sleeping(mutex_);
-      lines = take_lines_locked(due_ns, now_ns);
+      // What happens at almost the same time is told together.
+      const std::int64_t soon_ns = std::min(due_ns, kNever - kGatherNs) + kGatherNs / 2;
+      take_places_locked(soon_ns, now_ns, lines);
+      take_outages_locked(soon_ns, lines);
+      take_ended_locked(now_ns, lines);
       note_due_locked();
     }
     for (const std::string& line : lines) BL_WARN("%s", line.c_str());
@@ -210,19 +212,17 @@ std::string PathLog::line_about(const std::string& name, const Place& place, std
   return line;
 }
 
-std::vector<std::string> PathLog::take_lines_locked(std::int64_t due_ns, std::int64_t now_ns) {
-  std::vector<std::string> lines;
-  // Places that fail or work again at almost the same time are told together.
-  const std::int64_t soon_ns = std::min(due_ns, kNever - kGatherNs) + kGatherNs / 2;
-  // Places to which connections return have one line.
+// Places that only work again share one line.
+void PathLog::take_places_locked(std::int64_t due_ns, std::int64_t now_ns,
+                                 std::vector<std::string>& lines) {
   std::string returned;
   std::size_t returned_places = 0;
   Group returning;
   std::size_t more = 0;
   for (auto& [name, place] : places_) {
-    if (place.since_ns == 0 || place.due_ns() > soon_ns) continue;
-    if (place.has_only_returns() && ++returned_places <= kMostPlaces) {
-      returned += (returned.empty() ? "" : ", ") + name;
+    if (place.due_ns() == kNever || place.due_ns() > due_ns) continue;
+    if (place.has_only_returns() && returned_places < kMostPlaces) {
+      returned += (++returned_places == 1 ? "" : ", ") + name;
       Group& group = place.groups.begin()->second;
       returning.connections.merge(group.connections);
       returning.times_ns.insert(returning.times_ns.end(), group.times_ns.begin(),
@@ -241,7 +241,7 @@ std::vector<std::string> PathLog::take_lines_locked(std::int64_t due_ns, std::in
     ++place.lines_in_a_row;
     place.clear(now_ns);
   }
-  if (!returned.empty()) {
+  if (returned_places != 0) {
     const std::size_t count = returning.connections.size();
     lines.push_back(returned + (returned_places == 1 ? " works" : " work") +
                     " again: " + counted(count) + (count == 1 ? " uses " : " use ") +
@@ -252,28 +252,34 @@ std::vector<std::string> PathLog::take_lines_locked(std::int64_t due_ns, std::in
     lines.push_back("paths at " + std::to_string(more) +
                     " more places have failed or work again; a log at level INFO names them");
   }
-  for (auto& [what, outage] : outages_) {
-    if (outage.due_ns() > soon_ns) continue;
-    const Group& group = outage.groups.at(Kind::kStillWaits);
-    const std::size_t count = group.connections.size();
-    lines.push_back(counted(count) + (count == 1 ? " has" : " have") + " waited for " +
-                    time_text(*std::ranges::max_element(group.times_ns)) +
-                    ", because no path works: " + what);
-    outage.since_ns = 0;
-  }
-  for (auto& [peer, ended] : ended_) {
-    if (ended.since_ns + kGatherNs > now_ns || ended.more == 0) continue;
-    lines.push_back(counted(ended.more) + " more with " + peer +
-                    (ended.more == 1 ? " has" : " have") +
-                    " ended with an error since; a log at level INFO has each reason");
-  }
-  std::erase_if(outages_, [](const auto& entry) { return entry.second.since_ns == 0; });
-  std::erase_if(ended_,
-                [&](const auto& entry) { return entry.second.since_ns + kGatherNs <= now_ns; });
   std::erase_if(places_, [&](const auto& entry) {
     return entry.second.since_ns == 0 && now_ns - entry.second.logged_ns > kCalmNs;
   });
-  return lines;
+}
+
+void PathLog::take_outages_locked(std::int64_t due_ns, std::vector<std::string>& lines) {
+  std::erase_if(outages_, [&](const auto& entry) {
+    const auto& [what, outage] = entry;
+    if (outage.since_ns + kGatherNs > due_ns) return false;
+    const std::size_t count = outage.group.connections.size();
+    lines.push_back(counted(count) + (count == 1 ? " has" : " have") + " waited for " +
+                    time_text(*std::ranges::max_element(outage.group.times_ns)) +
+                    ", because no path works: " + what);
+    return true;
+  });
+}
+
+void PathLog::take_ended_locked(std::int64_t now_ns, std::vector<std::string>& lines) {
+  std::erase_if(ended_, [&](const auto& entry) {
+    const auto& [peer, ended] = entry;
+    if (ended.since_ns + kGatherNs > now_ns) return false;
+    if (ended.more != 0) {
+      lines.push_back(counted(ended.more) + " more with " + peer +
+                      (ended.more == 1 ? " has" : " have") +
+                      " ended with an error since; a log at level INFO has each reason");
+    }
+    return true;
+  });
 }
 
 }  // namespace beeline

@@ -25,12 +25,12 @@ namespace beeline {
 class PathLog {
  public:
   static constexpr std::int64_t kNever = INT64_MAX;
-  // News of this time go into one line.
+  // The news about a place that come within this time go into one line.
   static constexpr std::int64_t kGatherNs = 1'000'000'000;
   // The same for a place that has had kLinesInARow lines, each soon after the one before.
   static constexpr std::int64_t kGatherLongNs = 10 * kGatherNs;
   static constexpr int kLinesInARow = 3;
-  // Of more places at once, only these are named.
+  // So many places have a line of their own at a time. The others are only counted.
   static constexpr std::size_t kMostPlaces = 8;
 
   void add(const PathNews& news, std::int64_t now_ns) noexcept;
@@ -70,6 +70,10 @@ class PathLog {
     bool has_only_returns() const;
     void clear(std::int64_t now_ns);
   };
+  struct Outage {
+    std::int64_t since_ns = 0;  // when the first connection reported it
+    Group group;
+  };
   struct Ended {
     std::int64_t since_ns = 0;
     std::size_t more = 0;  // after the first
@@ -77,7 +81,11 @@ class PathLog {
 
   Place& place_of(const std::string& name, std::int64_t now_ns);
   void log_until(std::int64_t due_ns, std::int64_t now_ns) noexcept;
-  std::vector<std::string> take_lines_locked(std::int64_t due_ns, std::int64_t now_ns);
+  // These append the lines that are due, and forget what the lines say.
+  void take_places_locked(std::int64_t due_ns, std::int64_t now_ns,
+                          std::vector<std::string>& lines);
+  void take_outages_locked(std::int64_t due_ns, std::vector<std::string>& lines);
+  void take_ended_locked(std::int64_t now_ns, std::vector<std::string>& lines);
   void note_due_locked() noexcept;
   static std::string line_about(const std::string& name, const Place& place, std::int64_t now_ns);
 
@@ -85,8 +93,8 @@ class PathLog {
   std::mutex mutex_;
   // Under the mutex:
   std::map<std::string, Place> places_;
-  std::map<std::string, Place> outages_;  // by PathNews::what
-  std::map<std::string, Ended> ended_;    // by peer
+  std::map<std::string, Outage> outages_;  // by PathNews::what
+  std::map<std::string, Ended> ended_;     // by peer
 };
 
 }  // namespace beeline

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What has happened to one connection, or to one port, as PathLog wants to know it.
+// What connections and ports report to PathLog (path_log.h).
 #pragma once
 
 #include <cstdint>
@@ -30,11 +30,11 @@ struct PathNews {
   // Where the cause is: "port nic0:1 of this host", or "the path from nic0:1 of this host to nic0:1
   // of h2" if that is not known.
   std::string place = {};
-  // What has happened there, to be read behind `place`: " went DOWN".
+  // The line of the log continues with it after `place`, so it begins with a space: " went DOWN".
   std::string what = {};
   std::string other = {};
   std::int64_t ns = 0;
-  // Of a failure: the path fails so often that it is used again later each time.
+  // With kLeft and kStopped: the path has failed often, so it is not used again at once.
   bool is_held = false;
 };
 
@@ -45,7 +45,7 @@ struct PortNews {
   std::string place;
   std::string what;  // " is ACTIVE again"
 };
-// What a port's event says. Its state, if connections have asked for it, says more.
+// PortNews::what of an event. A connection queries the port, so its PathNews::what says more.
 inline constexpr const char* kPortReportsError = " reports an error";
 inline constexpr const char* kDeviceIsGone =
     " is gone (its device was removed from the host, or has failed for good)";

@@ -170,18 +170,17 @@ void ControlLoop::on_device_event(const DeviceContext& context, const verbs::Asy
 
 // Connections that have used the port tell the same log what they do without it.
 void ControlLoop::tell_about_ports(const DeviceContext& context, const verbs::AsyncEvent& event) {
-  PathLog& log = setup_.mailbox->path_log();
+  const auto tell = [&](PortNews::Kind kind, const std::string& port, const char* what) {
+    setup_.mailbox->path_log().add({kind, place_of_port(port), what}, now_ns());
+  };
+  const std::string port = context.ibdev() + ":" + std::to_string(event.port);
   if (event.kind == verbs::EventKind::kPortError) {
-    log.add({PortNews::Kind::kDown,
-             place_of_port(context.ibdev() + ":" + std::to_string(event.port)), kPortReportsError},
-            now_ns());
+    tell(PortNews::Kind::kDown, port, kPortReportsError);
   } else if (event.kind == verbs::EventKind::kPortActive) {
-    log.add({PortNews::Kind::kUp, place_of_port(context.ibdev() + ":" + std::to_string(event.port)),
-             " is ACTIVE again"},
-            now_ns());
+    tell(PortNews::Kind::kUp, port, " is ACTIVE again");
   } else if (event.kind == verbs::EventKind::kDeviceFatal) {
     setup_.devices->each_port_of(context, [&](const Device& device) {
-      log.add({PortNews::Kind::kDown, place_of_port(port_name(device)), kDeviceIsGone}, now_ns());
+      tell(PortNews::Kind::kDown, port_name(device), kDeviceIsGone);
     });
   }
 }
