@@ -8,20 +8,6 @@
 #include <type_traits>
 
 namespace beeline {
-namespace {
-
-std::int64_t most_immediate(Notify notify, std::uint32_t most_bytes,
-                            const CommOptions& options) noexcept {
-  switch (notify) {
-    case Notify::kImmediate: return most_bytes;
-    case Notify::kNoticeAfterRouted:
-      return static_cast<std::int64_t>(std::min<std::size_t>(options.routed_above, most_bytes));
-    case Notify::kNotice: break;
-  }
-  return -1;
-}
-
-}  // namespace
 
 CommPlan SendComm::plan(std::size_t paths) noexcept {
   return {
@@ -42,10 +28,9 @@ SendComm::SendComm(std::unique_ptr<Connection> connection, const CommOptions& op
       credits_(cursor_, ring_, rails(),
                !has_several_paths() && rails() == wire::Rails::kFew && path_at(0).rail == 0 &&
                    path_at(0).peer_rail == 0),
+      routed_above_(options.routed_above),
       requests_(*this, free_requests_) {
-  for (Path& path : paths()) {
-    path.most_immediate = most_immediate(path.resources->notify, path.most_bytes, options);
-  }
+  for (Path& path : paths()) path.most_immediate = most_immediate(path);
   if (!has_several_paths()) {
     most_fast_ = static_cast<std::uint64_t>(std::max<std::int64_t>(path_at(0).most_immediate, 0));
   } else {
@@ -55,6 +40,16 @@ SendComm::SendComm(std::unique_ptr<Connection> connection, const CommOptions& op
     several_ =
         std::construct_at(reinterpret_cast<SeveralPaths*>(place), paths(), options.split_on_qps);
   }
+}
+
+std::int64_t SendComm::most_immediate(const Path& path) const noexcept {
+  switch (path.resources->notify) {
+    case Notify::kImmediate: return path.most_bytes;
+    case Notify::kNoticeAfterRouted:
+      return static_cast<std::int64_t>(std::min<std::size_t>(routed_above_, path.most_bytes));
+    case Notify::kNotice: break;
+  }
+  return -1;
 }
 
 void SendComm::close() noexcept {

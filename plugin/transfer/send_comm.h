@@ -207,6 +207,7 @@ class SendComm : public Comm {
   BL_INLINED bool absorb_one(const ibv_wc& completion) noexcept;
   BL_INLINED bool complete(Path& path, const ibv_wc& completion) noexcept;
   std::uint32_t settled() noexcept;
+  std::int64_t most_immediate(const Path& path) const noexcept;  // Path::most_immediate
 
   // With watch_ and the sge of alone_, one cache line.
   const wire::CreditLine* ring_;
@@ -226,6 +227,7 @@ class SendComm : public Comm {
   SeveralPaths* several_ = nullptr;        // null: there is one path, which has not failed
   std::unique_ptr<SeveralPaths> records_;  // unless several_ is in Connection::extra
   std::unique_ptr<LateKeys> late_keys_;    // null unless a rail of the receiver has moved
+  const std::size_t routed_above_;         // CommOptions::routed_above
   RequestPool<wire::kMaxLines> requests_;
 };
 

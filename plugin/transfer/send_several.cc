@@ -89,8 +89,10 @@ PathMask SendComm::usable_paths(std::uint32_t position, const MemoryHandle& memo
   return usable;
 }
 
-// The path may have another device now, and so may or may not carry messages that wait.
+// The path may have another device now, and so may or may not carry messages that wait, and data
+// with an immediate.
 void SendComm::on_joined(Path& path) {
+  path.most_immediate = most_immediate(path);
   const auto bit = static_cast<PathMask>(1U << path.index);
   for (Request& request : requests_) {
     if (request.count == 0 || request.missing == 0 || request.split == 0) continue;

@@ -192,6 +192,8 @@ struct NicVerbs {
     Nic& nic = *qp.nic;
     if (nic.is_removed() || nic.hazards_.refuses_posts) return EIO;
     if (qp.state != IBV_QPS_RTS && qp.state != IBV_QPS_ERR) return EINVAL;
+    if (nic.hazards_.lacks_immediates && wr.opcode == IBV_WR_RDMA_WRITE_WITH_IMM)
+      nic.nics_.violate("a device that knows no immediates is given one");
     if (qp.sends.size() >= qp.cap.max_send_wr) return ENOMEM;
     if (wr.num_sge < 0 || static_cast<std::uint32_t>(wr.num_sge) > qp.cap.max_send_sge)
       return EINVAL;

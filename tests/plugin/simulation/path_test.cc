@@ -111,6 +111,16 @@ TEST_CASE("simulation: an error that the peer's report explains is none of a pro
   CHECK(result.longest_gap_ns < 2 * kSec);  // after which it would end
 }
 
+TEST_CASE("simulation: a device that stands in need not know immediates", "[simulation]") {
+  const RunResult result = run_text(
+      with(with(with(calm("at 500 for 4000 down h0/n0 h1/n0 0\n"), "standbys=0", "standbys=1"),
+                "rails=2", "rails=1"),
+           "faults_ms=4000", "faults_ms=4000 standby_immediates=0"));
+  CHECK(result.violation == "");
+  CHECK(result.ended == 0);
+  CHECK(result.longest_gap_ns < 2 * kSec);
+}
+
 TEST_CASE("simulation: paths of iWARP come back, also the only one", "[simulation]") {
   const bool is_only = GENERATE(false, true);
   std::string text = with(calm("at 500 for 0 status h0/n0 h1/n0 12\n"

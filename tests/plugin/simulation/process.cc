@@ -122,7 +122,7 @@ Process::Process(Agenda& agenda, Nics& nics, const ProcessOptions& options)
         std::make_unique<DeviceContext>(verbs::Context(Nics::api(), nics_of_[i]->open()),
                                         nics_of_[i]->name(), static_cast<int>(i)));
     devices_.push_back(describe(*nics_of_[i], static_cast<int>(i), *contexts_.back()));
-    devices_.back().caps.immediate = options.has_immediates;
+    devices_.back().caps.immediate = !nics_of_[i]->hazards().lacks_immediates;
   }
   standbys_.emplace(devices_);
   means_ = {.caches = this, .left_out = &left_out_, .has_recovery = true};

@@ -79,7 +79,6 @@ struct ProcessOptions {
   std::vector<Nic*> nics = {};
   const ControlOptions* control = nullptr;
   std::uint64_t seed = 0;
-  bool has_immediates = true;
 };
 
 class Process final : public Timers, public PortSource, public MrCaches {

@@ -127,6 +127,7 @@ std::string to_text(const RunOptions& run) {
        << " faults_ms=" << run.faults_for_ns / kMs;
   // Most runs do without these words.
   if (!run.has_immediates) text << " immediates=0";
+  if (!run.have_standbys_immediates) text << " standby_immediates=0";
   if (run.has_early_done) text << " early=1";
   if (run.is_by_cm) text << " cm=1";
   if (run.one_railed != 0) text << " one_railed=" << run.one_railed;
@@ -163,6 +164,7 @@ std::optional<RunOptions> parse_run(std::string_view text, std::string& why) {
       run.faults_for_ns = faults * kMs;
       const auto has = [&line](const char* word) { return line.find(word) != std::string::npos; };
       run.has_immediates = !has(" immediates=0");
+      run.have_standbys_immediates = !has(" standby_immediates=0");
       run.has_early_done = has(" early=1");
       run.is_by_cm = has(" cm=1");
       const auto find = [&line](const char* format, std::uint32_t& value) {

@@ -71,6 +71,7 @@ struct RunOptions {
   std::uint32_t poll_ms = 20;      // applications call at least so often
   bool is_gpu = false;
   bool has_immediates = true;  // or a SEND behind the data announces it, as on iWARP
+  bool have_standbys_immediates = true;
   // BEELINE_EARLY_DONE: NCCL looks for the data of most receives, and makes no call for them. Not
   // drawn, because a device's report that a credit was lost may then be polled by nobody.
   bool has_early_done = false;

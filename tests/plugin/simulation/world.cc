@@ -108,12 +108,12 @@ World::~World() {
 void World::make_hosts() {
   turns_.resize(options_.hosts);
   for (std::uint32_t host = 0; host < options_.hosts; ++host) {
-    ProcessOptions process = {.host = "h" + std::to_string(host),
-                              .control = &control_,
-                              .seed = options_.seed,
-                              .has_immediates = options_.has_immediates};
+    ProcessOptions process = {
+        .host = "h" + std::to_string(host), .control = &control_, .seed = options_.seed};
     for (std::uint32_t nic = 0; nic < options_.nics; ++nic) {
       process.nics.push_back(&nics_.add("nic" + std::to_string(nic), kMbps));
+      process.nics.back()->hazards().lacks_immediates =
+          !options_.has_immediates || (nic >= options_.rails && !options_.have_standbys_immediates);
     }
     processes_.push_back(std::make_unique<Process>(agenda_, nics_, process));
     processes_.back()->set_wake([this, host] { wake(host); });
