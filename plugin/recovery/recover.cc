@@ -64,6 +64,15 @@ RepairEvent of_path(std::size_t path, const PathEvent& event) noexcept {
 RepairEvent of_path(std::size_t path, PathEvent::Kind kind) noexcept {
   return of_path(path, PathEvent{.kind = kind});
 }
+// A path that is missing is made as the others were, since both ends have the same settings for
+// all.
+bool is_by_cm(const Comm& comm, const PathResources& resources) noexcept {
+  if (!resources.is_missing()) return static_cast<bool>(resources.queues.cm);
+  return resources.device->transport == Transport::kIwarp ||
+         std::ranges::any_of(comm.paths(), [](const Path& path) {
+           return static_cast<bool>(path.resources->queues.cm);
+         });
+}
 RepairEvent event_at(std::size_t path, RepairEvent::Kind kind) noexcept {
   return {.kind = kind, .path = static_cast<std::uint8_t>(path)};
 }
@@ -191,12 +200,22 @@ Recover::State& Recover::state(Comm& comm) {
       .is_sender = comm.role() == Role::kSend, .limits = limits_, .paths = comm.paths().size()};
   for (std::size_t path = 0; path < facts.paths; ++path) {
     const PathResources& resources = *comm.paths()[path].resources;
-    facts.path[path] = {.rail = resources.rail, .is_by_cm = static_cast<bool>(resources.queues.cm)};
+    facts.path[path].rail = resources.rail;
+    facts.path[path].is_by_cm = is_by_cm(comm, resources);
+    if (!resources.is_missing()) continue;
+    facts.path[path].status.state = PathState::kClear;
+    facts.path[path].status.is_port_well = ask_own_port(comm, path).is_active;
   }
   state_ = std::make_unique<State>(facts);
   for (Path& path : comm.paths()) {
     path.repair = std::make_unique<PathRepair>();
     path.repair->first_peer_port = path.resources->peer_device;
+    if (!path.resources->is_missing()) continue;
+    path.repair->cause = "it was missing when the connection was made";
+    path.repair->quiet_since_ns = now_ns();
+    if (facts.is_sender) path.repair->ours = wire::SenderReport{};  // it has carried nothing
+    if (!facts.path[path.index].status.is_port_well)
+      path.repair->trouble = wire::PathTrouble::kPortDown;
   }
   return *state_;
 }
@@ -255,8 +274,8 @@ void Recover::advance(Comm& comm) {
   take_in_band(comm);
   while (std::optional<PathMail> mail = comm.link().take_mail()) take_mail(comm, *std::move(mail));
   for (std::size_t path = 0; path < comm.paths().size(); ++path) check_port(comm, path);
-  if (state_ == nullptr) return;
-  const RepairEngine& engine = state_->engine;
+  if (state_ == nullptr && !(comm.has_missing_paths() && can_recover(comm))) return;
+  const RepairEngine& engine = state(comm).engine;
   for (std::size_t path = 0; path < comm.paths().size(); ++path) {
     RepairEvent look = event_at(path, RepairEvent::Kind::kLook);
     if (engine.status(path).state == PathState::kFencing) {

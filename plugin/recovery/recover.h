@@ -117,7 +117,8 @@ class Recover final : public PathEvents {
   void check_finished(Comm& comm, std::size_t path);
 
   // --- Sentences about paths: recover_say.cc ---
-  void say_up(Comm& comm, std::size_t path, bool was_silent);
+  void say_up(Comm& comm, const RepairCommand& command);
+  void say_added(Comm& comm, std::size_t path);
   void say_resumed(Comm& comm, std::size_t path);
   void say_waiting(Comm& comm);
   void note_place(Comm& comm, std::size_t path);

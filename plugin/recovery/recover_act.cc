@@ -64,7 +64,7 @@ std::optional<RepairEvent> Recover::carry_out(Comm& comm, const RepairCommand& c
       result.of_path.kind = PathEvent::Kind::kFailed;
       return result;
     }
-    case RepairCommand::Kind::kSayUp: say_up(comm, path, command.was_silent); return {};
+    case RepairCommand::Kind::kSayUp: say_up(comm, command); return {};
     case RepairCommand::Kind::kSayWaiting: say_waiting(comm); return {};
     case RepairCommand::Kind::kEndNoPath: end_without_path(comm); return {};
     case RepairCommand::Kind::kEndNoDevice:

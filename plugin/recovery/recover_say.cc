@@ -133,12 +133,27 @@ void Recover::say_resumed(Comm& comm, std::size_t path) {
   comm.link().tell(std::move(news));
 }
 
-void Recover::say_up(Comm& comm, std::size_t index, bool was_silent) {
+// A path that was missing when the connection was made is there.
+void Recover::say_added(Comm& comm, std::size_t index) {
+  const Path& path = comm.paths()[index];
+  PathRepair& known = repair_of(comm, index);
+  known.first_peer_port = path.resources->peer_device;
+  note_place(comm, index);
+  const std::int64_t took_ns = now_ns() - known.quiet_since_ns;
+  BL_INFO(kLogNet, "%s: path %zu of %zu, which was missing, is in use after %.3f s",
+          comm.name_for_log(index).c_str(), index + 1, comm.paths().size(),
+          static_cast<double>(took_ns) / kNsPerSec);
+  comm.link().tell({.kind = PathNews::Kind::kAdded, .place = known.place, .ns = took_ns});
+}
+
+void Recover::say_up(Comm& comm, const RepairCommand& command) {
+  const std::size_t index = command.path;
+  if (command.was_missing) return say_added(comm, index);
   const std::int64_t failed_ns = state_->engine.failed_ns(index);
   const std::int64_t took_ns = now_ns() - failed_ns;
   const Path& path = comm.paths()[index];
   // It was only slow, or its peer was: its next silence has to be longer.
-  const bool was_wrong = was_silent && took_ns < times::kFalseAlarmNs &&
+  const bool was_wrong = command.was_silent && took_ns < times::kFalseAlarmNs &&
                          path.resources->device->history->newest_ns() < failed_ns;
   if (was_wrong) silence_->was_wrong_about(*path.silence);
   const PathRepair& known = repair_of(comm, index);

@@ -30,6 +30,10 @@ RepairEngine::RepairEngine(const Facts& facts) noexcept
     paths_[i].status = facts.path[i].status;
     paths_[i].status.is_sender = is_sender_;
     note_hold(paths_[i]);
+    paths_[i].is_missing = paths_[i].status.state == PathState::kClear;
+    if (!paths_[i].is_missing) continue;
+    paths_[i].attempts = BackOff(times::kMissingAttempts);
+    paths_[i].attempts.wait(0);
   }
 }
 
@@ -243,10 +247,12 @@ void RepairEngine::begin_state(Step& step, Path& path) noexcept {
   note_hold(path);
   switch (path.status.state) {
     case PathState::kUp:
+      if (path.is_missing) path.attempts = BackOff(times::kAttempts);
       path.up_ns = step.now.ns;
       step.commands.add({.kind = Command::kSayUp,
                          .path = number(path),
-                         .was_silent = std::exchange(path.was_silent, false)});
+                         .was_silent = std::exchange(path.was_silent, false),
+                         .was_missing = std::exchange(path.is_missing, false)});
       return;
     case PathState::kClear:
       // If the device is gone, the path has to leave it first.
@@ -302,7 +308,9 @@ void RepairEngine::take_own_port(Step& step, Path& path, const RepairEvent& even
                            (event.is_active || may_stand_in(path, step.now));
     take(step, path, is_usable ? PathEvent::Kind::kPortWell : PathEvent::Kind::kPortNotWell);
     const bool is_clear = path.status.state == PathState::kClear;
-    if (is_usable && is_clear) path.attempts.set_due(now_ns);
+    if (!is_usable || !is_clear) return;
+    if (path.is_missing) path.attempts.reset();
+    path.attempts.set_due(now_ns);
   } else if (!path.is_stand_in || !event.is_active) {
     path.own_well_ns = 0;
   } else if (path.own_well_ns == 0) {

@@ -89,7 +89,7 @@ struct RepairCommand {
     kDropPrepared,   // they are not needed any more
     kMove,           // the path is left, and goes on with them
     kAskToMove,      // tells the sender
-    kSayUp,          // `was_silent`
+    kSayUp,          // `was_silent`, `was_missing`
     kSayWaiting,
     kEndNoPath,    // no path has worked for too long
     kEndNoDevice,  // all devices have been gone for too long
@@ -104,6 +104,7 @@ struct RepairCommand {
   std::uint32_t generation = 0;
   bool has_peer_report = false;
   bool was_silent = false;
+  bool was_missing = false;
   // Of kMakeQueues and kPrepare.
   bool may_stand_in = false;  // other devices than the path's own may be used
   std::uint32_t turn = 0;     // at the sender: where in the list of devices to begin
@@ -142,7 +143,7 @@ class RepairEngine {
     // The connection manager connects it, which needs the peer's answer before. So what is offered
     // has to be prepared first.
     bool is_by_cm = false;
-    PathStatus status = {};
+    PathStatus status = {};  // in kClear: the path was missing when the comm was made
   };
   struct Facts {
     bool is_sender = false;
@@ -214,6 +215,8 @@ class RepairEngine {
     bool is_suspended = false;
     // It failed because nothing completed on it, and no device said why.
     bool was_silent = false;
+    // It has not been up since the comm was made.
+    bool is_missing = false;
 
     // --- Its device ---
     // The device in use is not the path's own.

@@ -134,7 +134,12 @@ inline constexpr std::int64_t kSteadyNs = 60 * kNsPerSec;
 inline constexpr Delays kHolds = {
     .first_ns = 2 * kNsPerSec, .least_later_ns = 2 * kNsPerSec, .most_ns = 30 * kNsPerSec};
 
-static_assert(are_ordered(kAttempts) && are_ordered(kHolds));
+// A path that was missing when the connection was made may never be there: the two ports may not
+// reach each other. So it is tried ever less often, unless a port becomes active.
+inline constexpr Delays kMissingAttempts = {
+    .first_ns = 0, .least_later_ns = kNsPerSec, .most_ns = 60 * kNsPerSec};
+
+static_assert(are_ordered(kAttempts) && are_ordered(kHolds) && are_ordered(kMissingAttempts));
 static_assert(kHolds.most_ns < kSteadyNs);
 // A path that fails at once must not be tried again without a delay.
 static_assert(kBriefLifeNs < kLongLifeNs);

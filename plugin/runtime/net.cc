@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plugin/runtime/net.h"
 
+#include <algorithm>
 #include <memory>
 
 #include "common/base/log.h"
@@ -18,7 +19,8 @@ StatsSlot slot_for(Connection& connection, SlotRole role) {
     slot = Runtime::instance().acquire(role, connection.devices);
     name_peer(slot, *connection.link);
   }
-  slot.record(Event::kReady, static_cast<std::uint32_t>(connection.paths.size()));
+  slot.record(Event::kReady, static_cast<std::uint32_t>(std::ranges::count(
+                                 connection.paths, false, &PathResources::is_missing)));
   slot.set_state(SlotState::kReady);
   return slot;
 }

@@ -120,14 +120,15 @@ class StatsSlot {
   void set_peer_identity(std::uint64_t identity) noexcept {
     shared::store(slot_->peer_identity, identity);
   }
-  // A path is up, with this device and port.
-  void begin_path(std::size_t index, const std::string& device, unsigned port) noexcept {
+  // A path has this device and port.
+  void begin_path(std::size_t index, const std::string& device, unsigned port,
+                  bool is_up = true) noexcept {
     BL_ASSERT(index < BEELINE_STATS_PATHS, "a slot has a place for each path");
     beeline_stats_path& path = slot_->paths[index];
     char text[sizeof path.device];
     std::snprintf(text, sizeof text, "%s:%u", device.c_str(), port);
     shared::store_text(path.device, text);
-    set_path_state(index, PathHealth::kUp);
+    set_path_state(index, is_up ? PathHealth::kUp : PathHealth::kDown);
   }
   // The path works again, maybe with another device.
   void restore_path(std::size_t index, const std::string& device, unsigned port) noexcept {

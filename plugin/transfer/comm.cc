@@ -53,10 +53,29 @@ Comm::Comm(std::unique_ptr<Connection> connection, std::uint32_t send_depth,
     path.resources = &connection_.paths[i];
     path.rail = path.resources->rail;
     path.peer_rail = path.resources->peer_rail;
-    path.first_device = path.rail_device = path.resources->device;
-    take_resources(path);
-    stats_.begin_path(i, path.first_device->ibdev, path.first_device->port);
+    path.first_device = path.resources->device;
+    if (path.resources->is_missing()) {
+      path.set_state(PathState::kClear);
+      path.send_free = send_depth_;
+    } else {
+      path.rail_device = path.first_device;
+      take_resources(path);
+    }
+    stats_.begin_path(i, path.first_device->ibdev, path.first_device->port, path.posts);
   }
+  if (!has_missing_paths()) return;
+  for (const Path& made : paths()) {
+    for (Path& other : paths()) {
+      if (made.rail_device != nullptr && other.rail == made.rail)
+        other.rail_device = made.rail_device;
+    }
+  }
+  gate_.raise_alarm();  // with the first call, the missing paths begin to be looked after
+}
+
+bool Comm::has_missing_paths() const noexcept {
+  return std::ranges::any_of(paths(),
+                             [](const Path& path) { return path.resources->is_missing(); });
 }
 
 Comm::~Comm() {
@@ -87,7 +106,8 @@ std::shared_ptr<RegisteredBuffers> Comm::buffers() {
   if (buffers_ == nullptr) {
     BL_ASSERT(registration_ != nullptr, "the comm was made to register buffers");
     RegisteredBuffers::RailDevice devices{};
-    for (const Path& path : paths()) devices[path.rail] = path.first_device;
+    // No path has joined yet: the control thread calls this before it makes one.
+    for (const Path& path : paths()) devices[path.rail] = path.rail_device;
     buffers_ = std::make_shared<RegisteredBuffers>(devices, *registration_);
   }
   return buffers_;

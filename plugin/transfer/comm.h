@@ -155,6 +155,8 @@ class Comm : private LinkUser {
   const StallWatch& watch() const noexcept { return watch_; }
   // Whether another device of this host may stand in.
   bool has_standby() const noexcept;
+  // Whether a path could not be made when the comm was, and still is not.
+  bool has_missing_paths() const noexcept;
   // For logs: "sender on h1, device softnic0:1, to peer h2 (pid 4711) softnic1:1".
   std::string name_for_log(std::size_t path = 0) const;
   // The local key of the comm's control memory for this path's device.
@@ -264,6 +266,8 @@ class Comm : private LinkUser {
   // Polls the path until its completion queue is empty.
   template <class End>
   static void drain(End& end, Path& path);
+  template <class End>
+  static void drain_all(End& end);
 
   // A failed completion of a path that is fenced.
   static void on_flushed(Path& path, const ibv_wc& completion) noexcept {
@@ -368,6 +372,14 @@ void Comm::drain(End& end, Path& path) {
     found = poll(path.cq, completions);
     if (found != 0) end.absorb(path, completions.data(), found);
   } while (found == kMostCompletions);
+}
+
+// Those that are still missing have no completion queue.
+template <class End>
+void Comm::drain_all(End& end) {
+  for (Path& path : end.paths()) {
+    if (path.cq != nullptr) drain(end, path);
+  }
 }
 
 template <class End>

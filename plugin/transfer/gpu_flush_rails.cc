@@ -62,6 +62,7 @@ Result<std::uint8_t> GpuFlush::prepare(const gdr::FlushNeed& need, std::uint8_t 
   std::vector<std::pair<const Path*, Problem>> refusals;
   std::uint8_t tried = 0;
   for (Path& path : paths()) {
+    if (path.resources->is_missing()) continue;
     // A rail with several paths uses the completion queue of the first one.
     const std::uint8_t bit = bit_of(path);
     if ((rails & bit) == 0 || (std::exchange(tried, tried | bit) & bit) != 0) continue;
@@ -91,7 +92,8 @@ bool GpuFlush::leave_device_of(const Path& path) {
   const std::unique_lock lock(preparing_, std::try_to_lock);
   if (!lock) return false;
   // Another path of the rail may have a device that works already.
-  if (flusher_ != nullptr && path.rail_device->context->is_gone()) leave_rail(path.rail);
+  if (flusher_ != nullptr && path.rail_device != nullptr && path.rail_device->context->is_gone())
+    leave_rail(path.rail);
   return true;
 }
 

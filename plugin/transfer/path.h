@@ -79,7 +79,7 @@ struct Path {
   const Device* first_device = nullptr;  // with which the path was made when the comm was
   PathResources* resources = nullptr;    // in use now; the connection holds them
   // The device for which the buffers have the keys of the rail. It is the same in all paths of the
-  // rail: that of the path which joined last.
+  // rail: that of the path which joined last. Null: all of them have been missing so far.
   const Device* rail_device = nullptr;
   std::unique_ptr<PathSilence> silence;  // null until a comm with several paths waits
   std::unique_ptr<PathRepair> repair;    // null until a path of the comm fails

@@ -3,6 +3,7 @@
 // Construction and closing of the receiving end, and the state of its lines after a goodbye.
 #include "plugin/transfer/recv_comm.h"
 
+#include <algorithm>
 #include <memory>
 #include <type_traits>
 
@@ -33,7 +34,8 @@ RecvComm::RecvComm(std::unique_ptr<Connection> connection, const CommOptions& op
     : Comm(std::move(connection), kSendDepth, options, std::move(stats), events),
       lines_(connection_.memory.at<wire::CreditLine>()),
       fast_limit_(rails() == wire::Rails::kFew ? wire::kMaxMessageBytes + 1 : 0),
-      grants_(connection_.window.address - reinterpret_cast<std::uint64_t>(lines_), path_at(0)),
+      grants_(connection_.window.address - reinterpret_cast<std::uint64_t>(lines_),
+              *std::ranges::find(paths(), true, &Path::grants)),
       receives_(ReceivePool::depth_of(has_several_paths() ? connection_.planned_paths : 1)),
       table_(lines_),
       requests_(*this, free_requests_),
@@ -63,9 +65,7 @@ void RecvComm::close() noexcept {
   stats_.close();
 }
 
-void RecvComm::collect() {
-  for (Path& path : paths()) drain(*this, path);
-}
+void RecvComm::collect() { drain_all(*this); }
 
 // Data that the sender had completed is in this end's memory, and its completion is in the queue or
 // about to be; other data will never come.

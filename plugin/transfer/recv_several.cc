@@ -38,7 +38,7 @@ void RecvComm::poll_paths(const Request& request) {
   drain(*this, last);
   if (request.missing == 0) return;
   Path& other = path_at(++turn_ % paths().size());
-  if (&other != &last) drain(*this, other);
+  if (&other != &last && other.cq != nullptr) drain(*this, other);
 }
 
 // For a path about which this end has reported: only READs of flushes still count. They share its

@@ -55,7 +55,7 @@ std::int64_t SendComm::most_immediate(const Path& path) const noexcept {
 void SendComm::close() noexcept {
   end_service();
   // Only polls: chunks that wait must not be sent any more, since their memory may be deregistered.
-  for (Path& path : paths()) drain(*this, path);
+  drain_all(*this);
   connection_.link->send_goodbye(settled());
   stats_.record(Event::kClosed);
   stats_.close();
@@ -63,7 +63,7 @@ void SendComm::close() noexcept {
 
 void SendComm::collect() {
   (void)post_what_is_held();  // if it fails, the comm is alarmed
-  for (Path& path : paths()) drain(*this, path);
+  drain_all(*this);
   if (has_several_paths()) assign_waiting();
 }
 

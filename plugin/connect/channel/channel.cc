@@ -24,7 +24,7 @@ std::string peer_devices_of(std::span<const PathResources> paths) {
   std::vector<std::string> names;
   std::string text;
   for (const PathResources& path : paths) {
-    if (std::ranges::find(names, path.peer_device) != names.end()) continue;
+    if (path.is_missing() || std::ranges::find(names, path.peer_device) != names.end()) continue;
     names.push_back(path.peer_device);
     text += (text.empty() ? "" : "+") + path.peer_device;
   }

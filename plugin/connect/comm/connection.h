@@ -49,13 +49,15 @@ using CommMemory = std::unique_ptr<std::byte, DestroyComm>;
 struct Connection {
   Role role = Role::kSend;
   std::shared_ptr<Link> link;
-  ControlBlock memory;               // this end's; the peer writes to a part of it
-  PeerWindow window;                 // empty: the peer has none
-  RailDevices devices;               // of this end, as NCCL has chosen them
-  std::size_t receiver_rails = 1;    // of the receiving end, and so the keys in a credit line
-  std::vector<PathResources> paths;  // those that are connected, at least one
-  std::size_t planned_paths = 1;     // with those that are missing: CommPlans::of() got this
-  StatsSlot slot;                    // of the connecting end, since connect() began
+  ControlBlock memory;             // this end's; the peer writes to a part of it
+  PeerWindow window;               // empty: the peer has none
+  RailDevices devices;             // of this end, as NCCL has chosen them
+  std::size_t receiver_rails = 1;  // of the receiving end, and so the keys in a credit line
+  // At least one is connected. Those that are missing are here, too, if they can be made later:
+  // then the index of a path is its number.
+  std::vector<PathResources> paths;
+  std::size_t planned_paths = 1;  // with those that are missing: CommPlans::of() got this
+  StatsSlot slot;                 // of the connecting end, since connect() began
   // The paths and tables of a comm with several paths, which its destructor destroys, so that this
   // memory comes first: CommPlan::extra_bytes.
   CommMemory extra;

@@ -57,6 +57,10 @@ std::string clause(Kind kind, std::size_t connections, const std::string& other,
              times;
     case Kind::kBack: return who + (is_one ? " uses" : " use") + " it again, after " + times;
     case Kind::kMoved: return who + " went back from " + other + " in " + times;
+    case Kind::kMissing: return who + (is_one ? " was" : " were") + " made without";
+    case Kind::kAdded:
+      return who + (is_one ? ", made without it, uses" : ", made without it, use") +
+             " it now, after " + times;
     case Kind::kStillWaits: break;
   }
   return {};
@@ -199,10 +203,11 @@ std::string PathLog::line_about(const std::string& name, const Place& place, std
       line += " " + std::to_string(place.downs) + " times in " + time_text(now_ns - place.since_ns);
     if (!place.port_is.empty()) line += ", and" + place.port_is;
   } else {
-    const bool has_stand_in = place.groups.contains(Kind::kStandsIn);
-    line += !place.port_is.empty() ? place.port_is
-            : has_stand_in         ? " does not work yet"
-                                   : " works again";
+    line += !place.port_is.empty()                   ? place.port_is
+            : place.groups.contains(Kind::kStandsIn) ? " does not work yet"
+            : place.groups.contains(Kind::kMissing)  ? " cannot be made now"
+            : place.groups.contains(Kind::kAdded)    ? " works"
+                                                     : " works again";
   }
   const char* before = ": ";
   for (const auto& [kind, group] : place.groups) {

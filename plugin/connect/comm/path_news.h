@@ -21,6 +21,8 @@ struct PathNews {
     kBack,        // a path is in use again, `ns` after it had failed
     kMoved,       // a path is used by its own device again, no longer by `other`; its data stood
                   // still for `ns`
+    kMissing,     // a connection was made without paths; `place` names them, with the reasons
+    kAdded,       // such a path is in use, `ns` after its connection was made
     kStillWaits,  // no path has worked for `ns`; `what` says why
   };
 

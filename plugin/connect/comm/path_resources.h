@@ -46,8 +46,10 @@ struct Queues {
   std::uint32_t max_inline = 0;      // bytes; granted by the device
 };
 
-// One path to one remote port, ready to send.
+// One path to one remote port, ready to send, or one that is still missing: it has no queues.
 struct PathResources {
+  bool is_missing() const noexcept { return !queues.qp; }
+
   const Device* device = nullptr;
   std::uint8_t rail = 0;       // of this end
   std::uint8_t peer_rail = 0;  // of the other end

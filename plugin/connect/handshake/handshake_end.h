@@ -142,22 +142,23 @@ class HandshakeEnd {
     };
   }
 
-  // Takes the end out of the comm, and logs which of its paths are connected.
+  // Takes the end out of the comm, and logs which of its paths are connected. Those that are
+  // missing are made later, if the ends can agree on that.
   MadeConnection make_linked(std::uint32_t comm, std::uint32_t peer_comm, Channel& channel,
                              Role role, const wire::Window& peer_window) {
     Pending& pending = comms_.at(comm);
     MadeConnection made = make_connection(pending, role, peer_window);
+    for (const auto& [number, why] : pending.missing) {
+      if (channel.resume() != nullptr)
+        add_missing_path(*made, pending.layout.place(number), pending.device_of(number));
+    }
     made->link = channel.make_link(comm, peer_comm, made->paths, context_.mailbox);
     if (made->link->exchanges_reports())
       context_.remaker->remember(comm, *made, pending.qp, channel.peer().host);
-    const std::string text = connection_text(*made);
-    if (pending.missing.empty()) {
-      BL_INFO(kLogNet, "%s", text.c_str());
-    } else if (const std::uint64_t number = incomplete_.due(); number != 0) {
-      BL_WARN("%s; these paths are missing: %s (connections with missing paths so far: %llu)",
-              text.c_str(), pending.missing_text().c_str(),
-              static_cast<unsigned long long>(number));
-    }
+    const std::string missing = pending.missing_text();
+    BL_INFO(kLogNet, "%s%s%s", connection_text(*made).c_str(),
+            missing.empty() ? "" : "; these paths are missing: ", missing.c_str());
+    if (!missing.empty()) made->link->tell({.kind = PathNews::Kind::kMissing, .place = missing});
     return made;
   }
 
@@ -222,8 +223,6 @@ class HandshakeEnd {
     if (left > 0) return watch_timeout(comm, left);
     on_timeout(comm);
   }
-
-  LogLimit incomplete_{20};
 };
 
 }  // namespace beeline

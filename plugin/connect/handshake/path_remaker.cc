@@ -48,8 +48,9 @@ void PathRemaker::remember(std::uint32_t comm, const Connection& connection, con
                     .rail = path.rail,
                     .peer_rail = path.peer_rail};
     origin.device = path.device;
-    origin.note_queues(path);
-    if (memory.size() == 0) continue;
+    if (!path.is_missing()) origin.note_queues(path);
+    origin.has_memory = memory.has_rail(path.rail);
+    if (!origin.has_memory) continue;
     origin.scratch = {.addr = memory.address(), .length = 1, .lkey = memory.lkey(path.rail)};
     if (plan.window_bytes != 0) origin.window_key = memory.rkey(path.rail);
   }
@@ -174,7 +175,7 @@ Outcome<PathMade> PathRemaker::make(const std::shared_ptr<CommLink>& link, const
   ibv_sge scratch = origin.scratch;
   std::uint32_t window_key = origin.window_key;
   verbs::Mr control;
-  if (&device != origin.device) {
+  if (&device != origin.device || !origin.has_memory) {
     Result<verbs::Mr> registered =
         verbs::reg_mr(device.api(), BL_TRY(device.context->pd()), recipe.memory,
                       recipe.memory_bytes, recipe.access, verbs::Ordering::kStrict);

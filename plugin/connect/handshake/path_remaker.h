@@ -60,6 +60,7 @@ class PathRemaker {
   struct Origin {
     PathPlace place;
     const Device* device = nullptr;
+    bool has_memory = false;  // the comm's control memory is registered with the device
     ibv_sge scratch = {};
     std::uint32_t window_key = 0;  // of this end's window; 0: there is none
     // The queues that were made last, and those before: while a path is prepared, they are in use.

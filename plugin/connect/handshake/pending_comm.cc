@@ -26,7 +26,7 @@ std::string devices_text(const Connection& connection) {
   std::vector<const Device*> named;
   std::string text;
   for (const PathResources& path : connection.paths) {
-    if (std::ranges::find(named, path.device) != named.end()) continue;
+    if (path.is_missing() || std::ranges::find(named, path.device) != named.end()) continue;
     named.push_back(path.device);
     text += (text.empty() ? "" : " + ") + label(*path.device);
   }
@@ -170,12 +170,14 @@ std::string connection_text(const Connection& connection) {
   std::string text = connects ? "connected " + devices + " to " + peer  //
                               : "accepted " + peer + " on " + devices;
   if (connection.planned_paths > 1) {
-    const std::size_t made = connection.paths.size();
+    const auto made = static_cast<std::size_t>(
+        std::ranges::count(connection.paths, false, &PathResources::is_missing));
     const std::size_t planned = connection.planned_paths;
     text += " over " + (made < planned ? std::to_string(made) + " of " : "") +
             std::to_string(planned) + " paths";
   }
   for (const PathResources& path : connection.paths) {
+    if (path.is_missing()) continue;
     text += ", qp " + std::to_string(path.queues.qp->qp_num) + (connects ? " to " : " from ") +
             std::to_string(path.peer_qpn);
   }

@@ -75,4 +75,14 @@ Connection CommEnd::finish(Role role, const wire::Window& peer_window) && {
   return connection;
 }
 
+void add_missing_path(Connection& connection, const PathPlace& place, const Device& device) {
+  BL_ASSERT(place.number <= connection.paths.size(), "paths are added by number");
+  PathResources path;
+  path.device = &device;
+  path.rail = place.rail;
+  path.peer_rail = place.peer_rail;
+  path.speed_mbps = connection.paths.front().speed_mbps;  // until it is known
+  connection.paths.insert(connection.paths.begin() + place.number, std::move(path));
+}
+
 }  // namespace beeline

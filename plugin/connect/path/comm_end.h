@@ -42,4 +42,7 @@ class CommEnd {
   Paths paths_;  // after the memory that their devices write to
 };
 
+// Adds a path that is made later. By number, in their order.
+void add_missing_path(Connection& connection, const PathPlace& place, const Device& device);
+
 }  // namespace beeline

@@ -111,6 +111,13 @@ void RailsRig::set_qps_per_rail(int listening, int connecting) {
   b = std::make_unique<ControlPlane>(options_with(connecting), *table);
 }
 
+void RailsRig::set_recovery() {
+  ControlOptions options = control_options();
+  options.resume_channels = true;
+  a = std::make_unique<ControlPlane>(options, *table);
+  b = std::make_unique<ControlPlane>(options, *table);
+}
+
 CommPair RailsRig::join(std::size_t listening, std::size_t connecting) {
   Ticket ticket;
   Listener* const listener = must(a->listen(rails_of_a(listening), ticket.handle()));

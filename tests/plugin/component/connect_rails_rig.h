@@ -42,6 +42,8 @@ struct RailsRig {
 
   // Makes the processes anew, with so many queue pairs on each rail.
   void set_qps_per_rail(int listening, int connecting);
+  // Makes them anew. Their ends can agree about paths later.
+  void set_recovery();
   // A comm between the first `listening` devices of one process and the first `connecting` of the
   // other.
   CommPair join(std::size_t listening, std::size_t connecting);

@@ -111,6 +111,27 @@ TEST_CASE("simulation: an error that the peer's report explains is none of a pro
   CHECK(result.longest_gap_ns < 2 * kSec);  // after which it would end
 }
 
+// Ports that are down when the connection is made, a network that is not there yet, and devices
+// that make no queue pairs, at either end.
+TEST_CASE("simulation: paths that were missing at connect are added", "[simulation]") {
+  const std::string fault =
+      GENERATE(as<std::string>(), "", "at 0 for 3000 down h0/n1 h1/n1 0\n",
+               "at 0 for 3000 down h1/n1 h0/n1 0\n", "at 0 for 3000 both-ways h0/n1 h1/n1 0\n",
+               "at 0 for 3000 no-queues h1/n1 h0/n1 0\n",
+               "at 0 for 3000 removed h0/n1 h1/n1 0\n"
+               "at 4000 for 500 down h0/n0 h1/n0 0\n");
+  const std::string options =
+      GENERATE(as<std::string>(), "missing=2", "missing=2 immediates=0 cm=1");
+  const bool is_gpu = GENERATE(false, true);
+  std::string text = with(calm(fault.c_str()), "faults_ms=4000", "faults_ms=6000 " + options);
+  if (is_gpu) text = with(text, "gpu=0", "gpu=1");
+  const RunResult result = run_text(text);
+  INFO(text);
+  CHECK(result.violation == "");
+  CHECK(result.ended == 0);
+  CHECK(result.longest_gap_ns < 2 * kSec);
+}
+
 TEST_CASE("simulation: a device that stands in need not know immediates", "[simulation]") {
   const RunResult result = run_text(
       with(with(with(calm("at 500 for 4000 down h0/n0 h1/n0 0\n"), "standbys=0", "standbys=1"),

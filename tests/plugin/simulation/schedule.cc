@@ -106,6 +106,9 @@ RunOptions draw_run(std::uint64_t seed) {
   }
   std::ranges::sort(run.faults, {}, &Fault::at_ns);
   run.has_immediates = !draws.percent(20);
+  // The last path is always made.
+  if (draws.percent(10))
+    run.missing = static_cast<std::uint32_t>(draws.below(1U << (run.rails * run.queue_pairs - 1)));
   return run;
 }
 
@@ -131,6 +134,7 @@ std::string to_text(const RunOptions& run) {
   if (run.has_early_done) text << " early=1";
   if (run.is_by_cm) text << " cm=1";
   if (run.one_railed != 0) text << " one_railed=" << run.one_railed;
+  if (run.missing != 0) text << " missing=" << run.missing;
   if (run.timeout != RunOptions().timeout) text << " timeout=" << run.timeout;
   text << '\n';
   for (const Fault& fault : run.faults) text << to_text(fault) << '\n';
@@ -173,6 +177,7 @@ std::optional<RunOptions> parse_run(std::string_view text, std::string& why) {
         if (at != std::string::npos) std::sscanf(line.c_str() + at, format, &value);
       };
       find(" one_railed=%u", run.one_railed);
+      find(" missing=%u", run.missing);
       find(" timeout=%u", run.timeout);
       continue;
     }

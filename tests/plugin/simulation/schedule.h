@@ -78,6 +78,7 @@ struct RunOptions {
   bool is_by_cm = false;  // the connection manager has connected the paths, as on iWARP
   // 1: the senders register their buffers with the first rail only; 2: the receivers do; 0: nobody.
   std::uint32_t one_railed = 0;
+  std::uint32_t missing = 0;   // a bit for each path that is not made at connect
   std::uint32_t timeout = 14;  // of queue pairs: 4.096 us * 2^timeout until a device sends again
   bool has_standbys = true;
   std::int64_t give_up_ns = 0;

@@ -151,7 +151,9 @@ void World::connect(std::uint32_t number) {
   const PathLayout layout = path_layout(counts, counts);
   CommEnd ours = must(CommEnd::create(control_.sender.of(layout.count)));
   CommEnd theirs = must(CommEnd::create(control_.receiver.of(layout.count)));
+  const auto is_missing = [&](std::uint8_t path) { return (options_.missing >> path & 1) != 0; };
   for (std::uint8_t i = 0; i < layout.count; ++i) {
+    if (is_missing(i)) continue;
     const Device& here = *devices_[from][layout.place(i).rail];
     const Device& there = *devices_[to][layout.place(i).peer_rail];
     must(ours.add_path(layout.place(i), here, control_.qp));
@@ -182,6 +184,10 @@ void World::connect(std::uint32_t number) {
     made->planned_paths = layout.count;
     for (PathResources& path : made->paths) {
       if (options_.is_by_cm) path.queues.cm = idle_cm_id();
+    }
+    for (std::uint8_t i = 0; i < layout.count; ++i) {
+      const PathPlace place = layout.place(i);
+      if (is_missing(i)) add_missing_path(*made, place, *devices_[host][place.rail]);
     }
     std::vector<const Device*> used(devices_[host].begin(), devices_[host].end());
     Channel::End& channel_end = channel.end_of(process);
@@ -398,8 +404,10 @@ void World::finish() {
   end_all();
   std::vector<std::uint64_t> progress;
   for (const Pair& pair : pairs_) progress.push_back(pair.receiver->progress());
-  const std::int64_t patience =
-      (options_.has_standbys ? kRecoveredFromStandIn : kRecovered) + 4 * (options_.pace_us * kUs);
+  // A path that was missing is tried ever less often.
+  const std::int64_t patience = (options_.has_standbys ? kRecoveredFromStandIn : kRecovered) +
+                                4 * (options_.pace_us * kUs) +
+                                (options_.missing == 0 ? 0 : options_.faults_for_ns);
   const std::int64_t recovered_by = agenda_.now() + patience;
   while (nics_.violation().empty() && agenda_.now() < recovered_by && !has_recovered(progress)) {
     run_until(agenda_.now() + 20 * kMs);

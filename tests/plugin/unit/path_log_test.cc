@@ -130,6 +130,22 @@ TEST_CASE("path log: ports that work again at once have one line, and many place
   CHECK(end.captured.has("paths at 32 more places have failed or work again"));
 }
 
+TEST_CASE("path log: paths that are missing at connect, and are added") {
+  TimedLog end;
+  for (std::size_t i = 0; i < 2; ++i) {
+    end.add(i, {.kind = Kind::kMissing, .place = "path 1 (h1 nic1 port 1 is DOWN)"});
+    end.add(i, {.kind = Kind::kAdded, .place = place_of_port("nic1:1"), .ns = 5 * kNsPerSec});
+  }
+  end.now_ns += kNsPerSec;
+  end.log.look(end.now_ns);
+  CHECK(end.captured.has(
+      "path 1 (h1 nic1 port 1 is DOWN) cannot be made now: 2 connections were made without"));
+  CHECK(
+      end.captured.has("port nic1:1 of this host works: 2 connections, made without it, use it "
+                       "now, after 5.0 s (median), 5.0 s (longest)"));
+  CHECK(end.captured.count(LogLevel::kWarn) == 2);
+}
+
 TEST_CASE("path log: connections without a path have one line for each time that they tell") {
   TimedLog end;
   for (std::size_t i = 0; i < 2; ++i) {

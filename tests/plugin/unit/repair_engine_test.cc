@@ -167,6 +167,32 @@ TEST_CASE("engine: a sender offers at once, and then ever less often") {
   CHECK(waited_ms == std::vector<std::int64_t>{100, 200, 400, 800, 1600, 3200, 5000, 5000});
 }
 
+TEST_CASE("engine: a path that was missing is tried ever less often, until a port becomes active") {
+  RepairEngine::Facts facts = one_path(true);
+  facts.path[0].status.state = PathState::kClear;
+  TimedEngine end(facts);
+  CHECK(end.engine.due_ns(end.now) <= end.now.ns);
+  CHECK(find(end.look(), PathAction::kMakeQueues) != nullptr);
+  const auto waits_s = [&] {
+    const std::int64_t since = end.now.ns;
+    (void)end.take(Path::kQueuesFailed);
+    while (find(end.look(), PathAction::kMakeQueues) == nullptr) {
+      end.now.ns = std::max(end.now.ns + 1, end.engine.due_ns(end.now));
+    }
+    return (end.now.ns - since) / kSec;
+  };
+  for (const std::int64_t seconds : {1, 2, 4, 8, 16, 32, 60, 60}) CHECK(waits_s() == seconds);
+  (void)end.take(Path::kQueuesFailed);
+  (void)end.own_port(true);
+  CHECK(find(end.look(), PathAction::kMakeQueues) != nullptr);
+  CHECK(waits_s() == 0);
+  CHECK(waits_s() == 1);
+  end.make_path(false);
+  // From now on it is like any other.
+  end.lose_path();
+  CHECK(end.engine.due_ns(end.now) - end.now.ns == 100 * kMs);
+}
+
 TEST_CASE("engine: a path goes back to its own device once that has been well for a while") {
   TimedEngine end(one_path(true));
   end.now.has_standby = true;
