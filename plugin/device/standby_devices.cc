@@ -13,15 +13,18 @@ std::ptrdiff_t common_directories(const Device& a, const Device& b) {
   return std::count(a.pci_path.begin(), end, '/');
 }
 
-// Devices at the same distance begin with the one that comes next in the table, so that those of
-// several devices that fail together do not all choose the same one.
-auto order_for(const Device& own, std::size_t count) {
-  return [&own, count](const Device* other) {
-    const auto steps =
-        (static_cast<std::size_t>(other->index) + count - static_cast<std::size_t>(own.index)) %
-        count;
-    return std::tuple(other->numa_node != own.numa_node, -common_directories(own, *other), steps);
-  };
+auto distance(const Device& own, const Device& other) {
+  return std::tuple(other.numa_node != own.numa_node, -common_directories(own, other));
+}
+
+// Of devices at the same distance, the first choice of each device is another one, so that several
+// that fail together do not all choose the same. Those next to it may be merged with it: the choice
+// is half of them away.
+void spread(const Device& own, std::span<const Device*> alike) {
+  const auto before = static_cast<std::size_t>(
+      std::ranges::count_if(alike, [&](const Device* one) { return one->index < own.index; }));
+  const std::size_t first = (before + alike.size() / 2) % alike.size();
+  std::ranges::rotate(alike, alike.begin() + static_cast<std::ptrdiff_t>(first));
 }
 
 }  // namespace
@@ -34,7 +37,14 @@ StandbyDevices::StandbyDevices(std::span<const Device> all) : by_index_(all.size
           other.transport == own.transport && other.link_layer == own.link_layer;
       if (other.index != own.index && is_of_same_kind) others.push_back(&other);
     }
-    std::ranges::sort(others, {}, order_for(own, all.size()));
+    std::ranges::stable_sort(others, {}, [&](const Device* one) { return distance(own, *one); });
+    for (auto begin = others.begin(); begin != others.end();) {
+      const auto end = std::find_if(begin, others.end(), [&](const Device* one) {
+        return distance(own, *one) != distance(own, **begin);
+      });
+      spread(own, {begin, end});
+      begin = end;
+    }
   }
 }
 
