@@ -92,8 +92,11 @@ void Recover::note_place(Comm& comm, std::size_t index) {
         "the path from " + port_name(device) + " of this host to " + theirs + " of " + host;
     known.what = " has failed (" + known.cause + ")";
   }
+  // What is waited for is the device that the path had at first.
   if (known.trouble == PathTrouble::kLeaves)
     known.place = place_of_port(port_name(path.own_device()));
+  if (known.their_trouble == PathTrouble::kLeaves && !known.first_peer_port.empty())
+    known.place = place_of_port(known.first_peer_port, host);
   known.left_port = port_name(device);
   known.left_peer_port = theirs;
 }

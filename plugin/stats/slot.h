@@ -120,7 +120,7 @@ class StatsSlot {
   void set_peer_identity(std::uint64_t identity) noexcept {
     shared::store(slot_->peer_identity, identity);
   }
-  // A path has this device and port.
+  // A path has this device and port, or waits for them.
   void begin_path(std::size_t index, const std::string& device, unsigned port,
                   bool is_up = true) noexcept {
     BL_ASSERT(index < BEELINE_STATS_PATHS, "a slot has a place for each path");

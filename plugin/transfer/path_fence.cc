@@ -69,6 +69,8 @@ void Comm::set_state(Path& path, PathState next) {
   path.set_state(next);
   if (has_posted && !path.posts) {
     stats_.fail_path(path.index);
+    if (path.is_stand_in())  // it waits for its own device from now on
+      stats_.begin_path(path.index, path.own_device().ibdev, path.own_device().port, false);
     leave_path(path);
   }
   if (!has_granted && path.grants) begin_grants(path);
