@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Prints a summary of the JSON of `beeline perf allreduce`, and the commands for a real job."""
+"""Prints a summary of the JSON of `beeline perf allreduce`."""
 
 import json
 import os
 import sys
+import textwrap
 
 
 def cpu_per_message(row):
@@ -34,20 +35,16 @@ def main():
     best = max(rows, key=lambda row: row["busbw"])
     user, system = cpu_per_message(rows[0])
 
-    print(f"{len(ranks)} ranks on {len(hosts)} hosts sent {messages:,} messages over {len(rails)} "
-          f"rails ({', '.join(rails)}); {wrong} wrong elements.")
-    print(f"Path: host memory, RDMA WRITE, RoCE v2, on softnic, the software NIC. "
-          f"Best: {best['busbw']:.2f} GB/s at {size_text(best['size'])}.")
-    print(f"CPU per message at {size_text(rows[0]['size'])}: {user:.1f} us in the process, "
-          f"{system:.1f} us in the kernel, which copies the data here instead of a NIC.")
-    print(f"The times are those of this bed, not the plugin's: {len(ranks)} processes poll on {os.cpu_count()} "
-          "processors. bench/README.md has what the plugin costs.")
-    print("""
-In a real job, on nodes with RDMA devices:
-  export LD_LIBRARY_PATH=$PWD/build/plugin/abi${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}   # README.md says how to install it
-  NCCL_NET_PLUGIN=beeline NCCL_NET=Beeline NCCL_NET_PLUGIN_REF_COUNT=1 NCCL_DEBUG=INFO torchrun ...
-NCCL_NET=Beeline makes it an error if the plugin cannot be used; without it NCCL falls back silently.
-GPU memory is transferred directly by the NIC (GPUDirect) if the log says "GPUDirect ...: on".""")
+    for paragraph in (
+            f"The times are not the plugin's: {len(ranks)} processes poll on {os.cpu_count()} processors, and the "
+            "kernel copies the data in place of a NIC. bench/README.md has what the plugin costs.",
+            f"{len(ranks)} ranks on {len(hosts)} hosts sent {messages:,} messages over {len(rails)} rails "
+            f"({', '.join(rails)}); {wrong} wrong elements.",
+            "Path: host memory, RDMA WRITE, RoCE v2, on softnic, the software NIC. "
+            f"Best: {best['busbw']:.2f} GB/s at {size_text(best['size'])}. "
+            f"CPU per message at {size_text(rows[0]['size'])}: {user:.1f} us in the process, {system:.1f} us in "
+            "the kernel."):
+        print(textwrap.fill(paragraph, 79))
 
 
 if __name__ == "__main__":
