@@ -138,6 +138,8 @@ bool GpuFlush::swap(Path& path, PathResources& made, bool moves_rail) {
   if (!flushes) made.queues.loopback.reset();
   PathResources& resources = *path.resources;
   std::swap(resources, made);
+  // The rail writes to GPU memory again.
+  if (flusher_ != nullptr) flusher_->settled_ns(path.rail) = times::kNever;
   if (resources.queues.loopback) {
     flusher_->renew_rail(path.rail, &*resources.queues.loopback, comm_.control_key(resources));
     if (std::exchange(says_by_host_, false)) {

@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "common/base/clock.h"
+#include "plugin/repair/times.h"
 
 namespace beeline::simulation {
 namespace {
@@ -14,10 +15,9 @@ namespace {
 constexpr std::uint64_t kSpace = std::uint64_t{1} << 40;
 constexpr std::uint64_t kAlignment = std::uint64_t{1} << 21;
 // A write that a device has posted to memory of a GPU may be under way when its completion is
-// there, but not for ever: PCIe delivers posted writes without any help, and what reads behind them
-// has its answer within the completion timeout, which is 50 ms at most unless someone has changed
-// it. A READ by a port that has failed since therefore loses nothing after this time.
-constexpr std::int64_t kLongestPostedNs = 100'000'000;
+// there, but not for ever: PCIe delivers posted writes without any help. The plugin relies on a
+// time, and here they take almost that long.
+constexpr std::int64_t kLongestPostedNs = times::kLongestPostedNs - 10 * times::kNsPerMs;
 
 // Reserved once for the process.
 std::uint64_t start_of_space() {
