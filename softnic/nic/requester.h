@@ -15,6 +15,7 @@
 
 #include <infiniband/verbs.h>
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <deque>
@@ -78,12 +79,20 @@ class Requester {
     std::uint64_t end;  // offset in that message
   };
   enum class Delivery { kArrives, kLost, kAnswerLost };
+  // The settings of both ports by which pieces were sent.
+  struct Shape {
+    const PortRecord* local = nullptr;
+    const PortRecord* remote = nullptr;
+    std::array<std::uint64_t, 3> ours{};  // rate, latency, jitter
+    std::array<std::uint64_t, 3> theirs{};
+    bool operator==(const Shape&) const = default;
+  };
 
   std::optional<std::int64_t> run_direct(Budget& budget);
   std::optional<std::int64_t> run_shaped(std::int64_t now, Budget& budget);
   void send_pieces(std::int64_t now);
   void send_piece(std::int64_t now);
-  void resend_if_changed();
+  void resend_if_changed(bool has_route);
   bool deliver_next(std::int64_t now, Budget& budget);
   bool take_acknowledgement(std::int64_t now);
   std::int64_t next_shaped_event(std::int64_t now) const;
@@ -140,6 +149,7 @@ class Requester {
   std::int64_t wire_free_at_ = 0;
   std::int64_t send_jitter_ = 0;       // of the message that is being sent
   std::uint32_t send_generation_ = 0;  // of the fabric, when pieces were last sent
+  Shape shape_;
 };
 
 }  // namespace softnic

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Requester's mode for shaped ports, with pieces in flight.
 #include <algorithm>
+#include <array>
 #include <limits>
+#include <utility>
 
 #include "common/base/clock.h"
 #include "softnic/nic/qp.h"
@@ -26,6 +28,10 @@ std::uint64_t shaped_piece_bytes(const PortRecord& port) {
   return rate == 0 ? kMaxShapedPiece : std::clamp(rate / 1000, kMinShapedPiece, kMaxShapedPiece);
 }
 
+std::array<std::uint64_t, 3> settings_of(const PortRecord& port) noexcept {
+  return {port.rate_bytes_s.load(), port.latency_ns.load(), port.jitter_ns.load()};
+}
+
 }  // namespace
 
 // in_flight_ holds pieces that have arrived and wait for their acknowledgement, then pieces on
@@ -47,12 +53,13 @@ std::optional<std::int64_t> Requester::run_shaped(std::int64_t now, Budget& budg
 }
 
 void Requester::send_pieces(std::int64_t now) {
-  resend_if_changed();
+  const bool has_route = route_.refresh(qp_.runtime(), qp_.attr(), qp_.device(), qp_.qp_num());
+  resend_if_changed(has_route);
   if (in_flight_.empty()) {
     send_sequence_ = next();
     send_offset_ = offset_;
   }
-  if (!route_.refresh(qp_.runtime(), qp_.attr(), qp_.device(), qp_.qp_num())) {
+  if (!has_route) {
     if (in_flight_.empty() && waiting_until_ == 0 && can_run())
       handle_answer({Verdict::kNoAnswer}, 0);
     return;
@@ -91,11 +98,20 @@ void Requester::send_piece(std::int64_t now) {
   }
 }
 
-// After a command to a port, pieces that have not arrived are sent again by the new settings.
-void Requester::resend_if_changed() {
+// Pieces that have not arrived are sent again by the new settings. Commands to other ports change
+// nothing: the time of the wire that was reserved for the pieces would be lost each time.
+void Requester::resend_if_changed(bool has_route) {
   const std::uint32_t generation = qp_.runtime().header().generation.load();
   if (generation == send_generation_) return;
   send_generation_ = generation;
+  Shape shape;
+  if (has_route) {
+    shape = {.local = &route_.local(),
+             .remote = &route_.remote(),
+             .ours = settings_of(route_.local()),
+             .theirs = settings_of(route_.remote())};
+  }
+  if (std::exchange(shape_, shape) == shape) return;
   wire_free_at_ = 0;
   if (arrived_ == in_flight_.size()) return;
   send_sequence_ = in_flight_[arrived_].sequence;
