@@ -96,8 +96,8 @@ bool Recover::may_mend(Comm& comm, const Path& path, const ibv_wc& failed) {
   if (is_path_failure(failed.status))
     return !engine.count_failure(path.index, failed.status == IBV_WC_LOC_QP_OP_ERR, now);
   // One rail may have its own fault. A fault of a program follows the message to any other.
-  return engine.has_other_path(path.index) &&
-         !ending_.follows_message(path.index, comm.line_of(failed.wr_id), now);
+  const bool is_of_message = ending_.follows_message(path.index, comm.line_of(failed.wr_id), now);
+  return engine.has_other_path(path.index) && !is_of_message;
 }
 
 Errc Recover::on_refused(Comm& comm, const Path& path, int rc, const char* doing) {

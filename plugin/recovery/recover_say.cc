@@ -159,6 +159,7 @@ void Recover::say_up(Comm& comm, const RepairCommand& command) {
   const bool was_wrong = command.was_silent && took_ns < times::kFalseAlarmNs &&
                          path.resources->device->history->newest_ns() < failed_ns;
   if (was_wrong) silence_->was_wrong_about(*path.silence);
+  if (repair_of(comm, index).place.empty()) note_place(comm, index);
   const PathRepair& known = repair_of(comm, index);
   const std::string port = port_name(*path.resources->device);
   PathNews news = {.kind = PathNews::Kind::kBack, .place = known.place, .ns = took_ns};

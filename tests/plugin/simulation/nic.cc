@@ -342,7 +342,8 @@ void Nic::take_next(NicQp& qp, const Packet& packet) {
   const unsigned need = is_read ? IBV_ACCESS_REMOTE_READ : IBV_ACCESS_REMOTE_WRITE;
   if (packet.length != 0 && packet.opcode != IBV_WR_SEND) {
     const NicRegion* const region = region_of(packet.rkey, packet.remote, packet.length);
-    if (region == nullptr || (region->access & qp.access & need) == 0) {
+    const bool is_refused = hazards_.refuses_data && Payload::contains(packet.remote);
+    if (region == nullptr || (region->access & qp.access & need) == 0 || is_refused) {
       send_answer(qp, [](NicQp& peer) {
         if (peer.state == IBV_QPS_RTS) peer.nic->fail_first(peer, IBV_WC_REM_ACCESS_ERR);
       });

@@ -31,6 +31,7 @@ struct Hazards {
   bool fences_falsely = false;                 // it says that it has, and goes on
   bool swallows_receives = false;              // flushed receives have no completion
   bool refuses_posts = false;                  // posts fail with EIO
+  bool refuses_data = false;                   // as if no buffer was registered
   bool lacks_immediates = false;               // it knows no writes with them
   bool refuses_queues = false;                 // no queue pair can be made
   bool answers_no_reads = false;               // of memory behind it

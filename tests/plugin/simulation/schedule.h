@@ -40,8 +40,9 @@ enum class FaultKind : std::uint8_t {
   kDiscards,         // the device acknowledges and places nothing
   kLostCompletions,  // what arrives has no completion
   kFalseFence,       // the device says that a queue pair is in ERROR, and goes on placing
+  kNoAccess,         // the device refuses data, as if its buffer was deregistered; comms end
 };
-inline constexpr std::size_t kFaultKinds = 25;
+inline constexpr std::size_t kFaultKinds = 26;
 
 // Those that no fault of a path causes: the device has no access to the memory, or the other one
 // refuses. A comm goes on if another path works and the next attempt of the message does not fail.

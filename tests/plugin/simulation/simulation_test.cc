@@ -355,6 +355,21 @@ TEST_CASE("simulation: one rail completes with a status of a program's fault", "
   CHECK(result.longest_gap_ns < 100 * kMs);  // nobody waits for an explanation
 }
 
+// The receiver's queue pair breaks each time, so that the receiver fences the path.
+TEST_CASE("simulation: a message that fails wherever it is sent ends the comm", "[simulation]") {
+  const bool is_only = GENERATE(false, true);
+  std::string text = calm(
+      "at 500 for 60000 no-access h1/n0 h0/n0 0\n"
+      "at 500 for 60000 no-access h1/n1 h0/n1 0\n");
+  text = with(with(text, "comms=2", "comms=1"), "faults_ms=4000", "faults_ms=60000");
+  if (is_only) text = with(text, "rails=2", "rails=1");
+  const RunResult result = run_text(text);
+  INFO(result.ending);
+  CHECK(result.ended == 1);
+  CHECK(result.ending.find("refused access to its memory") != std::string::npos);
+  CHECK(result.last_end_ns < 5 * kSec);
+}
+
 TEST_CASE("simulation: the only device of a host is away for a minute", "[simulation]") {
   const std::string for_ms = GENERATE("100", "60000");
   const std::string text = with(calm(("at 500 for " + for_ms + " removed h1/n0 h0/n0 0\n").c_str()),

@@ -57,6 +57,7 @@ void World::begin(const Fault& fault) {
     case FaultKind::kDiscards: nic.hazards().discards = true; return;
     case FaultKind::kLostCompletions: nic.hazards().loses_completions = true; return;
     case FaultKind::kFalseFence: nic.hazards().fences_falsely = true; return;
+    case FaultKind::kNoAccess: nic.hazards().refuses_data = true; return;
   }
 }
 
@@ -86,6 +87,7 @@ void World::end(const Fault& fault) {
     case FaultKind::kNoReads: nic.hazards().answers_no_reads = false; return;
     case FaultKind::kDiscards: nic.hazards().discards = false; return;
     case FaultKind::kFalseFence: nic.hazards().fences_falsely = false; return;
+    case FaultKind::kNoAccess: nic.hazards().refuses_data = false; return;
     case FaultKind::kLostCompletions: nic.hazards().loses_completions = false; return;
     case FaultKind::kControlCut: return channel_between(process, other).restore();
     case FaultKind::kControlMute: return channel_between(process, other).set_mute(process, false);

@@ -58,4 +58,20 @@ TEST_CASE("ending: only the same message on another path shows a fault of the pr
       ending.follows_message(0, 9, 26 * times::kNsPerSec + 1));  // a later one with this number
 }
 
+// The other end fences the path each time, because the message breaks its queue pair.
+TEST_CASE("ending: a message that fails each time it is sent ends the comm, also by one path") {
+  Ending ending;
+  std::int64_t now_ns = kSince;
+  for (int times = 1; times <= 3; ++times) {
+    CHECK_FALSE(ending.follows_message(0, 7, now_ns));
+    ending.suspect(0, now_ns);
+    ending.forget_suspicion_of(0);
+    now_ns += times::kNsPerSec;
+  }
+  CHECK(ending.follows_message(0, 7, now_ns));
+  ending.suspect(0, now_ns);
+  ending.forget_suspicion_of(0);
+  CHECK(ending.look(Peer::kOpen, false, now_ns + times::kGraceNs + 1) == Reason::kRequestFailed);
+}
+
 }  // namespace beeline
