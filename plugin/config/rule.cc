@@ -73,6 +73,22 @@ Parsed<std::int64_t> parse_with_unit(std::string_view text, std::span<const Unit
   return within(value, low, high);
 }
 
+Parsed<PortRange> Ports::parse(std::string_view text) {
+  const Number first = BL_TRY(leading_number(text));
+  if (first.value == 0 && first.rest.empty()) return PortRange{};
+  Number last = first;
+  if (first.rest.starts_with('-')) last = BL_TRY(leading_number(first.rest.substr(1)));
+  if (!last.rest.empty()) return fail(Refusal::kUnreadable);
+  const std::int64_t low = BL_TRY(within(first.value, 1024, 65535));
+  const std::int64_t high = BL_TRY(within(last.value, low, 65535));
+  return PortRange{static_cast<std::uint16_t>(low), static_cast<std::uint16_t>(high)};
+}
+
+std::string Ports::print(const PortRange& value) {
+  if (value == PortRange{}) return "0";
+  return std::to_string(value.first) + "-" + std::to_string(value.last);
+}
+
 std::string print_with_unit(std::int64_t value, std::span<const Unit> units) {
   const Unit* best = &units.front();
   for (const Unit& unit : units) {

@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "common/base/clock.h"
+#include "common/base/port_range.h"
 #include "common/base/result.h"
 
 namespace beeline {
@@ -132,6 +133,17 @@ struct Bytes : WithUnit<kSizes> {
 struct Duration : WithUnit<kTimes> {
   using WithUnit::WithUnit;
   static constexpr std::string_view kKind = "time";
+};
+
+// TCP ports: the first and the last one, or a single one. 0: any.
+class Ports {
+ public:
+  using Value = PortRange;
+  static constexpr std::string_view kKind = "ports";
+
+  static Parsed<PortRange> parse(std::string_view text);
+  static std::string print(const PortRange& value);
+  static std::string allowed() { return "FIRST-LAST, each 1024 to 65535, or 0"; }
 };
 
 // One of a list of words; upper and lower case are equal.

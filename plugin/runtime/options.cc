@@ -129,6 +129,7 @@ StatsPage::Options stats_options(const Config& config) {
 ControlOptions control_options(const Config& config) {
   ControlOptions options = {.interface = config.socket_ifname,
                             .family = socket_family(config.socket_family),
+                            .ports = config.listen_ports,
                             .connect_timeout = milliseconds(config.connect_timeout_ns),
                             .half_open_timeout = milliseconds(config.half_open_timeout_ns),
                             .peer_timeout = milliseconds(config.peer_timeout_ns),

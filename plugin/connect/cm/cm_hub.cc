@@ -10,6 +10,7 @@
 #include "plugin/connect/cm/cm_text.h"
 #include "plugin/connect/socket/address.h"
 #include "plugin/connect/socket/fork_guard.h"
+#include "plugin/connect/socket/socket.h"
 
 namespace beeline {
 namespace {
@@ -17,7 +18,7 @@ namespace {
 constexpr int kBacklog = 1024;
 // The connection manager chooses a port without asking TCP, which uses the same ports on iWARP
 // devices.
-constexpr int kListenAttempts = 16;
+constexpr std::uint32_t kLeastAttempts = 16;
 // The poller reports the rest again, after other descriptors have had their turn.
 constexpr int kEventsAtOnce = 64;
 
@@ -75,13 +76,14 @@ Outcome<wire::SocketAddress> CmHub::listen(const Device& device,
     BL_TRY(check_device(known->second, device, address));
     return bound;
   }
-  bound.port = 0;
-  const KernelAddress kernel = to_kernel(bound);
-  for (int attempt = 1;; ++attempt) {
+  const std::uint32_t attempts = std::max(ports_.size(), kLeastAttempts);
+  for (std::uint32_t attempt = 0;; ++attempt) {
     verbs::CmId id = BL_TRY(make_id());
+    bound.port = ports_.port(attempt, first_port_seed());
+    const KernelAddress kernel = to_kernel(bound);
     const Status listening = id.listen(kernel.get(), kBacklog);
     if (!listening) {
-      if (listening.error().sys_errno == EADDRINUSE && attempt < kListenAttempts) continue;
+      if (listening.error().sys_errno == EADDRINUSE && attempt + 1 < attempts) continue;
       return fail(listen_failure_text(listening.error(), device, address));
     }
     BL_TRY(check_device(id, device, address));

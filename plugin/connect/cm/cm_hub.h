@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "common/base/port_range.h"
 #include "common/base/problem.h"
 #include "plugin/connect/socket/netdev_address.h"
 #include "plugin/connect/socket/poller.h"
@@ -28,7 +29,8 @@ class CmHub {
   using RequestHandler = std::function<void(verbs::CmId)>;
 
   // `library`: null if this process has none.
-  CmHub(verbs::CmLibrary* library, Poller& poller) : library_(library), poller_(&poller) {}
+  CmHub(verbs::CmLibrary* library, Poller& poller, const PortRange& ports = {})
+      : library_(library), poller_(&poller), ports_(ports) {}
   CmHub(const CmHub&) = delete;
   CmHub& operator=(const CmHub&) = delete;
   ~CmHub();
@@ -58,6 +60,7 @@ class CmHub {
 
   verbs::CmLibrary* library_;
   Poller* poller_;
+  PortRange ports_;                            // on which it listens
   std::shared_ptr<verbs::CmChannel> channel_;  // null until the first use
   Poller::Key key_ = 0;
   std::map<std::string, verbs::CmId> listeners_;  // by address

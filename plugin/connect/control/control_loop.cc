@@ -30,7 +30,7 @@ ControlLoop::ControlLoop(ControlSetup setup, std::unique_ptr<Poller> poller)
     : setup_(std::move(setup)),
       poller_(std::move(poller)),
       ports_(*setup_.devices, *poller_, *this),
-      cm_(setup_.options->cm_library, *poller_),
+      cm_(setup_.options->cm_library, *poller_, setup_.options->ports),
       service_({.options = setup_.options, .ports = &ports_, .timers = poller_.get(), .cm = &cm_}),
       channels_(*poller_, setup_.self,
                 {.first_message = setup_.options->half_open_timeout,
@@ -326,7 +326,7 @@ Outcome<std::vector<wire::SocketAddress>> ControlLoop::listening_addresses() {
     if (!interfaces) return fail(Problem(interfaces.error()));
     const Interface chosen =
         BL_TRY(choose_interface(*interfaces, setup_.options->interface, setup_.options->family));
-    Result<UniqueFd> listening = open_listening_socket(chosen.address);
+    Result<UniqueFd> listening = open_listening_socket(chosen.address, setup_.options->ports);
     if (!listening) return fail(Problem(listening.error()));
     if (const Status added = inbound_.listen_on(std::move(*listening)); !added) {
       return fail(Problem(added.error()));

@@ -52,9 +52,11 @@ const Error& explain(const Error& error) {
 }
 
 const Error& explain_no_listening(const Interface& interface, const Error& error) {
+  const bool is_full = error.sys_errno == EADDRINUSE;
   BL_WARN_LIMITED(3, "no connection can come in on %s %s: %s%s", interface.name.c_str(),
                   text(interface.address).c_str(), describe(error).c_str(),
-                  fd_advice(error).c_str());
+                  is_full ? "; all ports of BEELINE_LISTEN_PORTS are in use: give it more"
+                          : fd_advice(error).c_str());
   return error;
 }
 
@@ -167,7 +169,7 @@ Result<wire::SocketAddress> ControlPlane::listen_locked(ProcessState& process) {
     BL_WARN("%s", chosen.error().text.c_str());
     return fail(Errc::kNotFound, "choose a network interface");
   }
-  Result<UniqueFd> listening = open_listening_socket(chosen->address);
+  Result<UniqueFd> listening = open_listening_socket(chosen->address, options_.ports);
   if (!listening) return fail(explain_no_listening(*chosen, listening.error()));
   const Result<wire::SocketAddress> address = local_address(listening->get());
   if (!address) return fail(explain_no_listening(*chosen, address.error()));

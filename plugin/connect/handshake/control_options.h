@@ -7,6 +7,7 @@
 #include <chrono>
 #include <string>
 
+#include "common/base/port_range.h"
 #include "plugin/connect/channel/channels.h"
 #include "plugin/connect/comm/comm_slots.h"
 #include "plugin/connect/comm/connection.h"
@@ -18,6 +19,7 @@ namespace beeline {
 struct ControlOptions {
   std::string interface;       // as in NCCL_SOCKET_IFNAME; empty: any
   std::string family;          // AF_INET, AF_INET6 or empty
+  PortRange ports = {};        // on which the process listens
   std::string near_cpus = {};  // processors for the control thread, "0-31,64-95"; empty: any
   std::chrono::milliseconds connect_timeout{};
   std::chrono::milliseconds half_open_timeout{};

@@ -5,6 +5,7 @@
 #include <netinet/tcp.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "plugin/connect/socket/address.h"
 
@@ -25,14 +26,29 @@ Result<UniqueFd> open_socket(const KernelAddress& address) {
   return fd;
 }
 
-}  // namespace
-
-Result<UniqueFd> open_listening_socket(const wire::SocketAddress& address) {
-  const KernelAddress kernel = to_kernel(address);
-  UniqueFd fd = BL_TRY(open_socket(kernel));
-  if (::bind(fd.get(), kernel.get(), kernel.size) != 0) return fail_errno("bind a socket");
+Result<UniqueFd> listen_at(const wire::SocketAddress& where) {
+  const KernelAddress address = to_kernel(where);
+  UniqueFd fd = BL_TRY(open_socket(address));
+  // A port of our choice may be that of a socket which was closed a moment ago (TIME_WAIT).
+  if (where.port != 0)
+    BL_TRY(set_option(fd.get(), SOL_SOCKET, SO_REUSEADDR, 1, "set SO_REUSEADDR"));
+  if (::bind(fd.get(), address.get(), address.size) != 0) return fail_errno("bind a socket");
   if (::listen(fd.get(), SOMAXCONN) != 0) return fail_errno("listen on a socket");
   return fd;
+}
+
+}  // namespace
+
+std::uint32_t first_port_seed() noexcept { return static_cast<std::uint32_t>(::getpid()); }
+
+Result<UniqueFd> open_listening_socket(const wire::SocketAddress& address, const PortRange& ports) {
+  wire::SocketAddress chosen = address;
+  for (std::uint32_t attempt = 0;; ++attempt) {
+    chosen.port = ports.port(attempt, first_port_seed());
+    Result<UniqueFd> listening = listen_at(chosen);
+    const bool is_used = !listening && listening.error().sys_errno == EADDRINUSE;
+    if (!is_used || attempt + 1 == ports.size()) return listening;
+  }
 }
 
 Result<wire::SocketAddress> local_address(int fd) {

@@ -8,14 +8,18 @@
 #include <string>
 
 #include "common/base/fd.h"
+#include "common/base/port_range.h"
 #include "common/base/result.h"
 #include "plugin/wire/handle.h"
 #include "plugin/wire/message_bytes.h"
 
 namespace beeline {
 
-// On a port that the kernel chooses.
-Result<UniqueFd> open_listening_socket(const wire::SocketAddress& address);
+// On a free port of the range. EADDRINUSE: all are in use.
+Result<UniqueFd> open_listening_socket(const wire::SocketAddress& address,
+                                       const PortRange& ports = {});
+// The seed for PortRange::port().
+std::uint32_t first_port_seed() noexcept;
 Result<wire::SocketAddress> local_address(int fd);
 // For log lines: "10.0.0.2:40312", or "an unknown address" if the peer has already gone.
 std::string remote_text(int fd);

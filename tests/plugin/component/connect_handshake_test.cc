@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // listen, connect and accept between two control planes, and within one.
+#include <algorithm>
+#include <cerrno>
+
+#include "plugin/connect/socket/socket.h"
 #include "plugin/wire/handle.h"
 #include "tests/plugin/component/connect_rig.h"
 
@@ -102,6 +106,35 @@ TEST_CASE("connect: no interface that matches is an error that lists what there 
   CHECK(log.has("matches NCCL_SOCKET_IFNAME=nosuch"));
   CHECK(log.has("lo (127.0.0.1)"));
   wait_for([] { return threads_named("beeline-ctl") == 0; }, "the control thread's end");
+}
+
+TEST_CASE("connect: a process listens on a free port of BEELINE_LISTEN_PORTS",
+          "[component][connect]") {
+  wire::SocketAddress loopback = {.kind = wire::AddressKind::kIpv4, .port = 0, .bytes = {}};
+  loopback.bytes = {127, 0, 0, 1};
+  const UniqueFd held = must(open_listening_socket(loopback));
+  const std::uint16_t used = must(local_address(held.get())).port;
+  ControlOptions options = control_options();
+  options.ports = {used, used};
+  const TestFabric fabric;
+  const auto table = scan(fabric);
+  const LogCapture log;
+  Ticket ticket;
+  Party full(*table, options);
+  const auto listener =
+      full.plane().listen(table->alone(find_device(*table, "softnic0")), ticket.handle());
+  REQUIRE_FALSE(listener);
+  CHECK(listener.error().sys_errno == EADDRINUSE);
+  CHECK(log.has("all ports of BEELINE_LISTEN_PORTS are in use"));
+  // Other processes of this host may have some of these.
+  options.ports.first = static_cast<std::uint16_t>(std::min<int>(used, 65000));
+  options.ports.last = static_cast<std::uint16_t>(options.ports.first + 500);
+  Party a(*table, options);
+  (void)a.listen(ticket);
+  const std::uint16_t port = must(wire::decode_handle(ticket.handle())).address.port;
+  CHECK(port >= options.ports.first);
+  CHECK(port <= options.ports.last);
+  CHECK(port != used);
 }
 
 TEST_CASE("connect: a peer's link-local address needs a local interface, and the log says so",

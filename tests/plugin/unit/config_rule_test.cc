@@ -85,6 +85,19 @@ TEST_CASE("rule: a time needs its unit", "[unit][config]") {
   CHECK(refusal(duration.parse("9223372036854775807s")) == Refusal::kOutOfRange);
 }
 
+TEST_CASE("rule: TCP ports are a range, one port, or any", "[unit][config]") {
+  CHECK(value(Ports::parse("50000-50999")) == PortRange{50000, 50999});
+  CHECK(value(Ports::parse("50000")) == PortRange{50000, 50000});
+  CHECK(value(Ports::parse("0")) == PortRange{});
+  CHECK(refusal(Ports::parse("1023-2000")) == Refusal::kOutOfRange);
+  CHECK(refusal(Ports::parse("50000-49999")) == Refusal::kOutOfRange);
+  CHECK(refusal(Ports::parse("50000-65536")) == Refusal::kOutOfRange);
+  for (const char* const text : {"50000-", "50000-50010-50020", "50000:50010", "any", ""})
+    CHECK(refusal(Ports::parse(text)) == Refusal::kUnreadable);
+  for (const PortRange range : {PortRange{}, PortRange{50000, 50999}})
+    CHECK(value(Ports::parse(Ports::print(range))) == range);
+}
+
 TEST_CASE("rule: a choice accepts its words in any case, and nothing else", "[unit][config]") {
   const OneOf adaptive(kAutoOffOn);
   CHECK(adaptive.parse("auto").value() == Tristate());
