@@ -14,6 +14,7 @@
 #include "tools/env/command.h"
 #include "tools/export/command.h"
 #include "tools/hang/command.h"
+#include "tools/info/command.h"
 #include "tools/nccl/table.h"
 #include "tools/perf/command.h"
 #include "tools/replay/command.h"
@@ -40,6 +41,7 @@ int main(int argc, char** argv) {
   try {
     beeline::tools::CommandLine line("beeline", "Tools for Beeline, a network plugin for NCCL",
                                      version_text());
+    const std::string protocol = numbers(beeline::wire::kOurVersions);
     beeline::perf::add_command(line);
     beeline::top::add_command(line);
     beeline::topo::add_command(line);
@@ -47,7 +49,9 @@ int main(int argc, char** argv) {
     beeline::hang::add_command(line);
     beeline::replay::add_command(line);
     beeline::env::add_command(line);
-    beeline::exporter::add_command(line, numbers(beeline::wire::kOurVersions));
+    beeline::info::add_command(line, version_text(), protocol);
+    beeline::exporter::add_command(line, protocol);
+    line.add_descriptions(std::string("Beeline ") + beeline::kBuild);
     return line.run(argc, argv);
   } catch (const std::exception& error) {  // e.g. out of memory in a library
     return beeline::tools::print_error(beeline::tools::describe(error));

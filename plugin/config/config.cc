@@ -116,6 +116,26 @@ LoadedConfig load_config(const Environ& environ) {
   return loaded;
 }
 
+std::vector<ParamValue> effective_values(const Environ& environ) {
+  std::vector<ParamValue> rows;
+  const auto add = [&](const auto& rule, std::string_view name, std::string_view honors,
+                       auto value) {
+    ParamValue row = {.name = name, .default_value = rule.print(value)};
+    Findings findings;
+    load_param(environ, rule, name, honors, &value, findings);
+    if (!findings.empty() && findings.front().id == "setting")
+      row.source = find_setting(environ, name, honors)->variable;
+    row.value = rule.print(value);
+    rows.push_back(std::move(row));
+  };
+  const Config defaults;
+#define BL_PARAM(field, name, rule, default_value, since, honors, summary, help) \
+  add(rule, name, honors, defaults.field);
+#include "plugin/config/params.def"
+#undef BL_PARAM
+  return rows;
+}
+
 std::optional<LongTimeout> long_timeout(const Config& config, const Environ& environ) {
   if (!config.recovery || config.timeout < kLongTimeout) return std::nullopt;
   // By the formula of docs/faults.md.

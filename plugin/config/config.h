@@ -48,6 +48,15 @@ LoadedConfig load_config(const Environ& environ);
 std::vector<Finding> find_nccl_variables(const Environ& environ,
                                          const std::vector<std::string_view>& honored);
 
+// A parameter as it is in this environment.
+struct ParamValue {
+  std::string_view name = {};
+  std::string value = {};
+  std::string default_value = {};
+  std::string source = {};  // the variable that sets it; empty: none, or its value was refused
+};
+std::vector<ParamValue> effective_values(const Environ& environ);
+
 // A timeout with which a device reports a dead path late.
 struct LongTimeout {
   std::string variable;       // that sets it: "NCCL_IB_TIMEOUT"

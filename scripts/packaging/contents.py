@@ -9,7 +9,10 @@ import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-DOCUMENTS = ["README.md", "CHANGELOG.md", "LICENSE", "NOTICE", "SECURITY.md"]
+# At the places where the links and the commands in them look.
+DOCUMENTS = ["README.md", "CHANGELOG.md", "LICENSE", "NOTICE", "SECURITY.md", "tools/README.md", "bench/README.md"]
+FOLDERS = ["docs", "tests/fabrics"]
+SUFFIXES = {".md", ".sh", ".yaml", ".toml", ".svg", ".conf", ".service"}
 SUMMARY = "NCCL network plugin for RDMA"
 DESCRIPTION = """\
 Beeline moves NCCL's traffic between GPU memory and the network over InfiniBand, RoCE and iWARP. It keeps jobs
@@ -59,8 +62,12 @@ def read_stage(folder):
             files[name] = File(data, 0o755 if os.access(path, os.X_OK) else 0o644)
     if PLUGIN not in files:
         raise SystemExit(f"{folder} has no {PLUGIN}: configure the build with -Dlibdir=lib")
-    for name in DOCUMENTS:
-        files[f"share/doc/beeline/{name}"] = File((ROOT / name).read_bytes())
+    documents = [ROOT / name for name in DOCUMENTS]
+    for folder in FOLDERS:
+        documents += [path for path in sorted((ROOT / folder).rglob("*")) if path.suffix in SUFFIXES]
+    for path in documents:
+        mode = 0o755 if os.access(path, os.X_OK) else 0o644
+        files[f"share/doc/beeline/{path.relative_to(ROOT)}"] = File(path.read_bytes(), mode)
     return files, debug
 
 

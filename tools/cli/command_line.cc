@@ -7,11 +7,14 @@
 #include <algorithm>
 #include <charconv>
 #include <limits>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
+#include "tools/cli/describe.h"
 #include "tools/cli/exit_status.h"
 #include "tools/cli/text_width.h"
 #include "tools/cli/unknown_word.h"
@@ -178,9 +181,33 @@ Subcommand CommandLine::add(const char* name, const char* summary, std::function
   return Subcommand(*app);
 }
 
+void CommandLine::add_descriptions(const std::string& version) {
+  const auto shell = std::make_shared<std::string>();
+  add("completion", "Print a script that completes commands and options in a shell", [this, shell] {
+    if (*shell != "bash" && *shell != "zsh")
+      return print_error(Problem("name a shell: bash or zsh"), kUsage);
+    fmt::print("{}", *shell == "bash" ? bash_completion(*app_) : zsh_completion(*app_));
+    return 0;
+  }).add("shell", *shell, "bash or zsh");
+  const auto page = std::make_shared<std::string>();
+  add("man", "Print the manual page of a subcommand, or that of beeline", [this, page, version] {
+    const std::vector<CLI::App*> named =
+        app_->get_subcommands([&](const CLI::App* one) { return one->get_name() == *page; });
+    if (named.empty() && !page->empty()) return print_error(Problem(no_subcommand(*page)), kUsage);
+    fmt::print("{}", man_page(*app_, page->empty() ? *app_ : *named.front(), version));
+    return 0;
+  }).add("subcommand", *page, "Which one");
+}
+
 int CommandLine::run(int argc, const char* const* argv) {
+  std::vector<std::string> words(argv + 1, argv + argc);
+  if (!words.empty() && words.front() == "help") {
+    words.erase(words.begin());
+    words.emplace_back("--help");
+  }
+  std::ranges::reverse(words);  // as CLI11 takes them
   try {
-    app_->parse(argc, argv);
+    app_->parse(std::move(words));
   } catch (const CLI::Success& asked) {  // for the help or the version
     return app_->exit(asked);
   } catch (const CLI::ParseError& error) {

@@ -74,6 +74,10 @@ class CommandLine {
   // `run` returns the exit status. It also owns the variables of the subcommand.
   Subcommand add(const char* name, const char* summary, std::function<int()> run);
 
+  // Adds subcommands that describe all of them to other programs: man pages, and completion for
+  // shells. `version` is in the man pages.
+  void add_descriptions(const std::string& version);
+
   // Parses and runs the subcommand that the user named. Returns the exit status.
   int run(int argc, const char* const* argv);
 

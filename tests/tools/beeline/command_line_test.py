@@ -4,6 +4,9 @@
 
 Usage: command_line_test.py BEELINE [SOFTNIC]
 """
+import json
+import os
+import pathlib
 import re
 import subprocess
 import sys
@@ -28,7 +31,8 @@ class CommandLine(unittest.TestCase):
 
     def test_a_word_that_is_no_subcommand(self):
         self.refused('"doctr" is not a subcommand; did you mean doctor? The subcommands are perf, ', "doctr")
-        self.refused('"help" is not a subcommand; the subcommands are perf, ', "help")
+        self.assertEqual(run(BEELINE, "help").stdout, run(BEELINE, "--help").stdout)
+        self.assertEqual(run(BEELINE, "help", "hang").stdout, run(BEELINE, "hang", "--help").stdout)
         self.refused("name a subcommand: perf, top, ")
         self.refused("name a subcommand: perf, top, ", "--frob")
 
@@ -42,6 +46,50 @@ class CommandLine(unittest.TestCase):
         self.refused("topo has no option --frobnicate; beeline topo --help lists its options", "topo", "--frobnicate")
         self.refused('"more" is one word too many', "topo", "more")
         self.refused("options come after the subcommand: beeline topo OPTIONS", "--json", "topo")
+
+    def test_manual_pages_are_installed_for_all_subcommands(self):
+        subcommands = re.findall(r"(?m)^  (\w+) ", run(BEELINE, "--help").stdout.split("Subcommands:")[1])
+        built = pathlib.Path(BEELINE).parent / "describe"
+        self.assertEqual({path.name for path in built.glob("*.1")},
+                         {"beeline.1"} | {f"beeline-{name}.1" for name in subcommands})
+        page = run(BEELINE, "man", "hang").stdout
+        self.assertTrue(page.startswith(".TH BEELINE\\-HANG 1 "), page)
+        for words in (".SH SYNOPSIS", ".B files FILE", ".B \\-\\-save FILE", "Exit status: 0"):
+            self.assertIn(words, page)
+        self.refused('"hangg" is not a subcommand; did you mean hang?', "man", "hangg")
+
+    @unittest.skipIf(len(PROGRAMS) < 2, "needs softnic")
+    def test_info(self):
+        variables = {"NCCL_IB_TIMEOUT": "18", "BEELINE_PEER_TIMEOUT": "30s", "BEELINE_SL": "99"}
+        call = ["env", *(f"{name}={value}" for name, value in variables.items()), PROGRAMS[1], "run", "--name",
+                f"info-{os.getpid()}", "--", BEELINE, "info"]
+        done = run(*call, "--json")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        info = json.loads(done.stdout)
+        self.assertEqual([device["name"] for device in info["devices"]], ["beeline_softnic0", "beeline_softnic1"])
+        found = {one["name"]: (one["value"], one["default"], one["source"]) for one in info["parameters"]}
+        self.assertEqual(found["BEELINE_TIMEOUT"], ("18", "0", "NCCL_IB_TIMEOUT"))
+        self.assertEqual(found["BEELINE_PEER_TIMEOUT"], ("30s", "20s", "BEELINE_PEER_TIMEOUT"))
+        self.assertEqual(found["BEELINE_SL"], ("-1", "-1", "default"))  # it was refused
+        self.assertIn("BEELINE_SL=99 is out of range", " ".join(info["warnings"]))
+        text = run(*call).stdout
+        self.assertIn("  BEELINE_TIMEOUT = 18  (from NCCL_IB_TIMEOUT; default 0)\n", text)
+        self.assertNotIn("BEELINE_SL =", text)
+        self.assertIn("BEELINE_SL = -1\n", run(*call, "--all").stdout)
+
+    def test_completion(self):
+        script = run(BEELINE, "completion", "bash").stdout + """
+            complete_words() { COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _beeline; echo "${COMPREPLY[*]}"; }
+            complete_words beeline ha
+            complete_words beeline hang --s
+            complete_words beeline topo --nccl-xml
+            complete_words beeline hang file
+            """
+        done = run("bash", "-c", script)
+        self.assertEqual((done.returncode, done.stdout, done.stderr),
+                         (0, "hang\n--save --seconds\n--nccl-xml --nccl-xml-version\n\n", ""))
+        self.assertIn("'hang:Find which process", run(BEELINE, "completion", "zsh").stdout)
+        self.refused("name a shell: bash or zsh", "completion", "fish")
 
     def test_options_of_nccl_tests(self):
         self.refused("-b: this is an option of nccl-tests; here, --sizes 8..128M means", "perf", "stream", "-b", "8")
