@@ -24,7 +24,7 @@ void spread(const Device& own, std::span<const Device*> alike) {
   const auto before = static_cast<std::size_t>(
       std::ranges::count_if(alike, [&](const Device* one) { return one->index < own.index; }));
   const std::size_t first = (before + alike.size() / 2) % alike.size();
-  std::ranges::rotate(alike, alike.begin() + static_cast<std::ptrdiff_t>(first));
+  std::rotate(alike.begin(), alike.begin() + static_cast<std::ptrdiff_t>(first), alike.end());
 }
 
 }  // namespace
