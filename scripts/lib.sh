@@ -176,7 +176,7 @@ lane_options() {
   case $1 in
     # All options that the demo may have set differently in this folder. -g1: line numbers are enough.
     plain) echo -Dwerror=true -Ddebug=false -Dcpp_args=-g1 -Dtests=true -Dbench=true "${unity[@]}" ;;
-    demo) echo -Ddebug=false -Dtests=false -Dbench=false "${unity[@]}" ;;
+    demo) echo -Ddebug=false -Dtests=false -Dbench=false "${big_unity[@]}" ;;
     # No -Werror from here on, because gcc gives false warnings for instrumented code. No optimization,
     # because it takes most of gcc's time for such code and does not change the checks.
     asan) echo -Db_sanitize=address,undefined "${instrumented[@]}" ;;
@@ -204,6 +204,11 @@ configure_lane() {
   settings="$options $(command -v clang++)" # meson defines fuzz tests only if it is there
   if [[ ! -f $dir/build.ninja ]]; then
     command="meson setup $options $dir"
+    if [[ $1 == demo ]]; then
+      # Nobody changes the code before the demo, so it needs no warnings. With less garbage collection in the
+      # compiler, both save a sixth of its time.
+      local -x CXXFLAGS="${CXXFLAGS-} -w --param=ggc-min-expand=400 --param=ggc-min-heapsize=524288"
+    fi
   elif [[ $1 == demo ]]; then
     return 0 # an existing build has all that the demo needs
   elif [[ $(cat "$dir/lane-options" 2>/dev/null) != "$settings" ]]; then
