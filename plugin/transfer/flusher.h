@@ -19,7 +19,6 @@
 
 #include "common/check/assert.h"
 #include "plugin/device/loopback.h"
-#include "plugin/repair/times.h"
 #include "plugin/transfer/work_id.h"
 #include "plugin/wire/limits.h"
 
@@ -84,8 +83,6 @@ class Flusher {
   std::uint8_t& failures_in_a_row(std::size_t rail) noexcept {
     return rails_[rail].failures_in_a_row;
   }
-  // When all that the rail has written is there; kNever: not known.
-  std::int64_t& settled_ns(std::size_t rail) noexcept { return rails_[rail].settled_ns; }
   int refusal() const noexcept { return refusal_; }  // the errno of the last READ not accepted
   bool waits() const noexcept { return waiting_ != 0; }
   bool waits_for(std::size_t rail) const noexcept;
@@ -155,7 +152,6 @@ class Flusher {
 
   struct RailState {
     const Loopback* loopback = nullptr;
-    std::int64_t settled_ns = times::kNever;
     std::uint32_t lkey = 0;
     std::uint8_t failures_in_a_row = 0;
     std::uint32_t posted = 0;

@@ -193,23 +193,20 @@ bool GpuFlush::settle() {
   bool waits = false;
   for (const Path& path : paths()) {
     if (!flusher_->is_broken(bit_of(path)) || !flusher_->waits_for(path.rail)) continue;
-    std::int64_t& settled_ns = flusher_->settled_ns(path.rail);
-    if (may_still_write(path.rail)) {
-      settled_ns = times::kNever;
-    } else if (const std::int64_t now = now_ns(); settled_ns == times::kNever) {
-      settled_ns = now + times::kLongestPostedNs;
-    } else if (now >= settled_ns) {
-      flusher_->drop_waiting(bit_of(path), [&](std::uint16_t slot) { --requests_[slot].missing; });
+    if (!is_settled(path.rail)) {
+      waits = true;
       continue;
     }
-    waits = true;
+    flusher_->drop_waiting(bit_of(path), [&](std::uint16_t slot) { --requests_[slot].missing; });
   }
   return waits;
 }
 
-bool GpuFlush::may_still_write(std::size_t rail) const noexcept {
-  return std::ranges::any_of(paths(),
-                             [&](const Path& path) { return path.rail == rail && path.counts; });
+bool GpuFlush::is_settled(std::size_t rail) const noexcept {
+  const std::int64_t now = now_ns();
+  return std::ranges::all_of(paths(), [&](const Path& path) {
+    return path.rail != rail || (!path.counts && now - path.stopped_ns >= times::kLongestPostedNs);
+  });
 }
 
 }  // namespace beeline

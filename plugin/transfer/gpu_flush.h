@@ -102,7 +102,8 @@ class GpuFlush {
   std::uint8_t narrow_plan(const Request& request, std::uint32_t next) noexcept;
   void start(Request& request);
   bool waits_only_for_room() const noexcept;
-  bool may_still_write(std::size_t rail) const noexcept;
+  // Whether all that the rail's device has written is visible, although nothing has read it back.
+  bool is_settled(std::size_t rail) const noexcept;
   void leave_rail(std::size_t rail);
   void leave_lost_rails();
   bool drop_if_host_flushes();

@@ -108,9 +108,13 @@ bool GpuFlush::can_swap(const Path& path, const PathResources& made) const noexc
   return true;
 }
 
-// Data that the former device has written is not flushed any more: its last write was long enough
-// ago to be visible.
+// No READ by the new device flushes what the former one has written, so that has to be visible
+// before the rail moves. A device that is gone has written all that it will.
 bool GpuFlush::use_device_of(const Path& path, PathResources& made) {
+  const Device* const former = path.rail_device;
+  if (flusher_ != nullptr && former != nullptr && !former->context->is_gone() &&
+      !is_settled(path.rail) && !drop_if_host_flushes())
+    return false;
   const bool is_flushed = made.queues.loopback || is_by_host(path);
   const bool is_flushable = flusher_ == nullptr || is_flushed;
   const std::shared_ptr<RegisteredBuffers> all = comm_.buffers();
@@ -138,8 +142,6 @@ bool GpuFlush::swap(Path& path, PathResources& made, bool moves_rail) {
   if (!flushes) made.queues.loopback.reset();
   PathResources& resources = *path.resources;
   std::swap(resources, made);
-  // The rail writes to GPU memory again.
-  if (flusher_ != nullptr) flusher_->settled_ns(path.rail) = times::kNever;
   if (resources.queues.loopback) {
     flusher_->renew_rail(path.rail, &*resources.queues.loopback, comm_.control_key(resources));
     if (std::exchange(says_by_host_, false)) {

@@ -78,6 +78,7 @@ struct Path {
   // --- The rest ---
   const Device* first_device = nullptr;  // with which the path was made when the comm was
   PathResources* resources = nullptr;    // in use now; the connection holds them
+  std::int64_t stopped_ns = 0;           // when this end last reported what the path has brought
   // The device for which the buffers have the keys of the rail. It is the same in all paths of the
   // rail: that of the path which joined last. Null: all of them have been missing so far.
   const Device* rail_device = nullptr;

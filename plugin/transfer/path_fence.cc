@@ -14,6 +14,7 @@
 #include <memory>
 #include <optional>
 
+#include "common/base/clock.h"
 #include "common/check/assert.h"
 #include "plugin/transfer/recv_comm.h"
 #include "plugin/transfer/send_comm.h"
@@ -66,7 +67,9 @@ void Comm::set_state(Path& path, PathState next) {
   BL_ASSERT(gate_.is_held(), "the thread that has the comm changes its paths");
   const bool has_posted = path.posts;
   const bool has_granted = path.grants;
+  const bool has_counted = path.counts;
   path.set_state(next);
+  if (has_counted && !path.counts) path.stopped_ns = now_ns();
   if (has_posted && !path.posts) {
     stats_.fail_path(path.index);
     if (path.is_stand_in())  // it waits for its own device from now on

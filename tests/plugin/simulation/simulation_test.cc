@@ -431,6 +431,29 @@ TEST_CASE("simulation: a port that fails below GPU memory that needs flushes end
   CHECK(result.ended == 0);
 }
 
+TEST_CASE("simulation: a flush that has failed is over when the data must be visible",
+          "[simulation]") {
+  std::string text = with(calm("at 500 for 2 status h1/n0 h0/n0 2\n"
+                               "at 1500 for 2 status h1/n1 h0/n1 2\n"
+                               "at 2500 for 2 status h1/n0 h0/n0 2\n"),
+                          "gpu=0", "gpu=1");
+  const RunResult result = run_text(with(text, "pace_us=5000", "pace_us=500"));
+  CHECK(result.violation == "");
+  CHECK(result.ended == 0);
+}
+
+// No READ by one NIC flushes what another has written.
+TEST_CASE("simulation: a rail moves when the GPU memory that its NIC has written is there",
+          "[simulation]") {
+  const RunResult result = run_text(
+      "run seed=92011672 hosts=2 nics=2 rails=1 queue_pairs=2 comms=2 most_bytes=262144"
+      " groups_at_once=6 pace_us=51451 poll_ms=47 gpu=1 standbys=1 give_up_ms=0 faults_ms=2886\n"
+      "at 7.461 for 585.956 removed h1/n0 h0/n0 0\n"
+      "at 953.882 for 203.227 down h1/n1 h0/n1 0\n");
+  CHECK(result.violation == "");
+  CHECK(result.ended == 0);
+}
+
 // The own NIC is down until 4 s, and has to be well for 5 s more. Then it takes 100 ms to make a
 // queue pair, of one path; the control thread makes several in turn.
 TEST_CASE("simulation: a path goes back to its own NIC while another one carries the data",
