@@ -125,9 +125,13 @@ std::optional<std::uint8_t> GpuFlush::read_back(const Path& path) {
   std::array<std::uint32_t, kMost> keys;
   std::uint8_t count = 0;
   bool is_complete = true;
+  const std::shared_ptr<RegisteredBuffers> buffers = comm_.buffers();
   lines_.each_waiting([&](const LineTable::Owner&, const wire::CreditLine& line) {
-    const std::uint32_t key = line.rkeys[path.rail];
-    if (!is_complete || line.capacity == 0 || key == 0) return;
+    if (!is_complete || line.capacity == 0) return;
+    // The line has the key of the device that the rail had when it was granted.
+    const auto remote = buffers->remote_key(path.rail, line.address, line.capacity);
+    if (!remote) return;
+    const std::uint32_t key = *remote;
     const auto end = keys.begin() + count;
     if (std::find(keys.begin(), end, key) != end) return;
     is_complete = count < kMost && flusher_->read_for_fence(path.rail, line.address, key, fence);

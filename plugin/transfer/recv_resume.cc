@@ -44,10 +44,12 @@ bool RecvComm::lose_device_of(Path& path) {
 // A message whose buffer is registered only with devices that are gone.
 void RecvComm::check_stranded() {
   if (!has_usable_path() || connection_.receiver_rails == 1) return;
+  const std::shared_ptr<RegisteredBuffers> all = buffers();
   bool is_stranded = false;
   table_.each_waiting([&](const Owner&, const wire::CreditLine& line) {
     is_stranded = is_stranded || std::ranges::none_of(paths(), [&](const Path& path) {
-                    return !path.is_device_left && line.rkeys[path.rail] != 0;
+                    return !path.is_device_left &&
+                           all->remote_key(path.rail, line.address, line.capacity).has_value();
                   });
   });
   if (!is_stranded) return;

@@ -454,6 +454,17 @@ TEST_CASE("simulation: a rail moves when the GPU memory that its NIC has written
   CHECK(result.ended == 0);
 }
 
+TEST_CASE("simulation: messages whose NIC is removed go by a path that could not be made at first",
+          "[simulation]") {
+  const RunResult result = run_text(
+      "run seed=92045439 hosts=2 nics=3 rails=2 queue_pairs=1 comms=2 most_bytes=1048576"
+      " groups_at_once=3 pace_us=41708 poll_ms=29 gpu=0 standbys=1 give_up_ms=0 faults_ms=372"
+      " missing=1\n"
+      "at 31.425 for 1.149 removed h0/n1 h1/n1 0\n");
+  INFO(result.violation << "; " << result.ending);
+  CHECK(result.ended == 0);
+}
+
 // The own NIC is down until 4 s, and has to be well for 5 s more. Then it takes 100 ms to make a
 // queue pair, of one path; the control thread makes several in turn.
 TEST_CASE("simulation: a path goes back to its own NIC while another one carries the data",
