@@ -10,9 +10,11 @@
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "common/base/clock.h"
 #include "tools/cli/exit_status.h"
+#include "tools/top/json.h"
 #include "tools/top/screen.h"
 #include "tools/top/terminal.h"
 
@@ -27,6 +29,7 @@ struct Options {
   double seconds = 1;
   bool once = false;
   bool connections = false;
+  bool json = false;
 };
 
 Outcome<Look> look(const std::string& directory) {
@@ -52,9 +55,10 @@ Outcome<void> print_once(const Options& options) {
   Look second = BL_TRY(look(options.directory));
   const std::int64_t now = second.at_ns;
   const std::string remarks = second.left_out.remarks();
-  fmt::print("{}{}", remarks,
-             text_of(rates_between(first, std::move(second)), now,
-                     {.shows_connections = options.connections}));
+  fmt::print(options.json ? stderr : stdout, "{}", remarks);
+  const std::vector<ProcessRate> rates = rates_between(first, std::move(second));
+  fmt::print("{}", options.json ? json_of(rates, now)
+                                : text_of(rates, now, {.shows_connections = options.connections}));
   return {};
 }
 
@@ -89,7 +93,7 @@ int run(const Options& options) {
   if (!(options.seconds >= 0.1 && options.seconds <= 3600)) {
     return tools::print_error(Problem("--seconds: write 0.1 to 3600"), tools::kUsage);
   }
-  const bool is_live = !options.once && Terminal::is_there();
+  const bool is_live = !options.once && !options.json && Terminal::is_there();
   const Outcome<void> done = is_live ? run_in_terminal(options) : print_once(options);
   return done ? 0 : tools::print_error(done.error(), tools::kUsage);
 }
@@ -104,6 +108,7 @@ void add_command(tools::CommandLine& line) {
   command.add_flag("--once", options->once,
                    "Measure once, print and end; without a terminal, that is what it does");
   command.add_flag("--connections", options->connections, "Also list each connection");
+  command.add_flag("--json", options->json, "Measure once, and print all of it as JSON");
   command.add("--seconds", options->seconds, "How long to measure, and to show (default 1)");
   command.add_pages_folder(options->directory);
   command.set_footer(

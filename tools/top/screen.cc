@@ -92,21 +92,29 @@ std::string wait_of(const SlotView& slot, std::int64_t now_ns) {
                      beeline_stats_wait_text(static_cast<std::uint32_t>(slot.waits_for)));
 }
 
+std::string peer_of(const SlotView& slot) {
+  return fmt::format("{}:{} pid {}", slot.peer_host, slot.peer_device, slot.peer_pid);
+}
+
 void add_connections(std::vector<Line>& lines, std::span<const ProcessRate> rates,
                      std::int64_t now_ns) {
+  std::size_t width = 28;
+  for (const ProcessRate& rate : rates) {
+    for (const ConnectionRate& one : rate.connections)
+      width = std::max(width, peer_of(one.slot).size());
+  }
   lines.push_back({""});
-  lines.push_back({fmt::format("{:>5} {:>8} {:<4} {:<28} {:>9} {:>9}  {}", "RANK", "PID", "WAY",
-                               "PEER", "GB/s", "MESSAGES", "WAITS"),
+  lines.push_back({fmt::format("{:>5} {:>8} {:<4} {:<{}} {:>9} {:>9}  {}", "RANK", "PID", "WAY",
+                               "PEER", width, "GB/s", "MESSAGES", "WAITS"),
                    Mark::kTitle});
   for (const ProcessRate& rate : rates) {
     for (const ConnectionRate& connection : rate.connections) {
       const SlotView& slot = connection.slot;
-      const std::string peer =
-          fmt::format("{}:{} pid {}", slot.peer_host, slot.peer_device, slot.peer_pid);
       lines.push_back(
-          {fmt::format("{:>5} {:>8} {:<4} {:<28} {:>9} {:>9.0f}  {}", rank_of(rate.process),
-                       rate.process.pid, slot.role == SlotRole::kSend ? "to" : "from", peer,
-                       gigabytes(connection.bytes), connection.messages, wait_of(slot, now_ns)),
+          {fmt::format("{:>5} {:>8} {:<4} {:<{}} {:>9} {:>9.0f}  {}", rank_of(rate.process),
+                       rate.process.pid, slot.role == SlotRole::kSend ? "to" : "from",
+                       peer_of(slot), width, gigabytes(connection.bytes), connection.messages,
+                       wait_of(slot, now_ns)),
            slot.waits_for == Wait::kNothing ? Mark::kPlain : Mark::kBad});
     }
   }

@@ -5,6 +5,7 @@
 Usage: top_test.py BEELINE SOFTNIC PLUGIN HANG_RANK"""
 
 import fcntl
+import json
 import os
 import pty
 import re
@@ -80,6 +81,18 @@ class Top(RingTest):
             self.assertGreater(float(received), 0)
         # In a ring, each rank sends what it receives, but the looks are not at the same moment.
         self.assertLess(abs(float(rows[0][3]) - float(rows[2][3])), 0.5 * float(rows[0][3]) + 0.01)
+
+    def test_json(self):
+        ring = self.ring()
+        ring.wait_for_pages()
+        status, text, error = ring.beeline("top", "--json", "--seconds", "0.5")
+        self.assertEqual((status, error), (0, ""))
+        processes = json.loads(text)["processes"]
+        self.assertEqual(sorted(process["rank"] for process in processes), list(range(RANKS)))
+        for process in processes:
+            (rail,) = process["rails"]
+            self.assertEqual((rail["device"], rail["paths"], rail["port_is_down"]), ("softnic0:1", 2, False))
+            self.assertEqual({one["role"] for one in process["connections"]}, {"send", "receive"})
 
     def test_ranks_of_beeline_perf(self):
         folder = tempfile.TemporaryDirectory()
