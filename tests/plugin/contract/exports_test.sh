@@ -53,6 +53,7 @@ echo "newest glibc needed: $newest"
 
 flags=$(readelf -dW "$plugin" | grep -E 'FLAGS')
 grep -q NODELETE <<<"$flags" || wrong 'can be unloaded while its threads run' "$flags"
+grep -q 'NOW' <<<"$flags" || wrong 'does not bind its functions when it is loaded' "$flags"
 none 'has a path to search for libraries' "$(readelf -dW "$plugin" | grep -E 'RPATH|RUNPATH')"
 none 'text relocations' "$(readelf -dW "$plugin" | grep TEXTREL)"
 grep -q 'GNU_STACK.*RWE' <<<"$(readelf -lW "$plugin")" && wrong 'an executable stack' GNU_STACK
