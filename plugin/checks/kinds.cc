@@ -12,7 +12,7 @@ constexpr Kind kDevices[] = {
      .title = "The kernel has no RDMA device",
      .why = "NCCL falls back to TCP sockets, or stops if NCCL_NET=Beeline",
      .fix = "load the driver of the adapter; if the host has no adapter, programs can be tested "
-            "with a software device: softnic run -- COMMAND",
+            "with a software device (package beeline-softnic): softnic run -- COMMAND",
      .command = "modprobe {module}"},
     {.id = "device-node-missing",
      .severity = kFailure,

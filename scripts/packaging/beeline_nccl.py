@@ -7,14 +7,11 @@ FOLDER = os.path.dirname(os.path.abspath(__file__))
 PLUGIN = os.path.join(FOLDER, "lib", "libnccl-net-beeline.so")
 
 
-def _become(*path):
-    program = os.path.join(FOLDER, *path)
+def run_beeline():
+    program = os.path.join(FOLDER, "bin", "beeline")
     os.execv(program, [program, *sys.argv[1:]])
 
 
-def run_beeline():
-    _become("bin", "beeline")
-
-
-def run_softnic():
-    _become("lib", "beeline-softnic", "softnic")
+def run_bench():
+    script = os.path.join(FOLDER, "share", "beeline", "scripts", "bench")
+    os.execv(sys.executable, [sys.executable, script, *sys.argv[1:]])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is in a package: the installed files, without their debug information, and the documents."""
+"""What is in the packages: the installed files, without their debug information, and the documents."""
 import dataclasses
 import os
 import pathlib
@@ -13,11 +13,6 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 DOCUMENTS = ["README.md", "CHANGELOG.md", "LICENSE", "NOTICE", "SECURITY.md", "tools/README.md", "bench/README.md"]
 FOLDERS = ["docs", "tests/fabrics"]
 SUFFIXES = {".md", ".sh", ".yaml", ".toml", ".svg", ".conf", ".service"}
-SUMMARY = "NCCL network plugin for RDMA"
-DESCRIPTION = """\
-Beeline moves NCCL's traffic between GPU memory and the network over InfiniBand, RoCE and iWARP. It keeps jobs
-running when links fail, and says what is slow or broken. The command beeline measures, checks and watches it;
-softnic is a software RDMA device for tests without hardware."""
 # What Debian and container images call the processors.
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 PLUGIN = "lib/libnccl-net-beeline.so"
@@ -28,6 +23,24 @@ class File:
     data: bytes
     mode: int = 0o644
     link: str = ""  # where a symbolic link points to
+
+
+@dataclasses.dataclass(frozen=True)
+class Package:
+    name: str
+    summary: str
+    description: str
+    files: dict = dataclasses.field(default_factory=dict)  # by their paths below the prefix
+
+
+BEELINE = Package("beeline", "NCCL network plugin for RDMA", """\
+Beeline moves NCCL's traffic between GPU memory and the network over InfiniBand, RoCE and iWARP. It keeps jobs
+running when links fail, and says what is slow or broken. The command beeline measures, checks and watches it;
+beeline env prints what to set so that NCCL uses it.""")
+# A package of its own, because its libraries have the names of libibverbs and of the CUDA driver.
+SOFTNIC = Package("beeline-softnic", "software RDMA device for tests", """\
+softnic runs programs that use libibverbs on a machine without RDMA hardware. With its stand-in for the CUDA driver
+they need no GPU either. It is for tests, and not for the nodes of a cluster.""")
 
 
 class Release:
@@ -44,7 +57,9 @@ class Release:
         self.python_version = self.version.replace("~", ".")
         self.machine = platform.machine()  # x86_64, aarch64
         self.architecture = ARCHITECTURES[self.machine]
-        self.stem = f"beeline-{self.version}-{self.machine}"
+
+    def stem(self, package=BEELINE):
+        return f"{package.name}-{self.version}-{self.machine}"
 
 
 def read_stage(folder):
@@ -69,6 +84,16 @@ def read_stage(folder):
         mode = 0o755 if os.access(path, os.X_OK) else 0o644
         files[f"share/doc/beeline/{path.relative_to(ROOT)}"] = File(path.read_bytes(), mode)
     return files, debug
+
+
+def split(files):
+    """The two packages, with their files."""
+    softnic = {name: file for name, file in files.items()
+               if "softnic" in name and not name.startswith("share/doc/")}
+    ours = {name: file for name, file in files.items() if name not in softnic}
+    for name in ("LICENSE", "NOTICE"):
+        softnic[f"share/doc/{SOFTNIC.name}/{name}"] = files[f"share/doc/beeline/{name}"]
+    return dataclasses.replace(BEELINE, files=ours), dataclasses.replace(SOFTNIC, files=softnic)
 
 
 def without_debug_information(path):

@@ -8,27 +8,36 @@ import tempfile
 import contents
 
 
-def write(release, files, folder):
-    path = folder / f"beeline_{release.version}_{release.architecture}.deb"
+def write(release, package, folder):
+    path = folder / f"{package.name}_{release.version}_{release.architecture}.deb"
     with tempfile.TemporaryDirectory() as scratch:
         root = pathlib.Path(scratch) / "root"
-        placed = contents.moved(files, f"lib/{release.machine}-linux-gnu")
-        placed["share/doc/beeline/copyright"] = placed.pop("share/doc/beeline/LICENSE")
-        control = contents.File(control_text(release, placed).encode())
-        # ldconfig puts the plugin into the loader's list.
-        trigger = contents.File(b"activate-noawait ldconfig\n")
-        contents.write_tree({"DEBIAN/control": control, "DEBIAN/triggers": trigger,
-                             **{f"usr/{name}": file for name, file in placed.items()}}, root, release.epoch)
+        placed = contents.moved(package.files, f"lib/{release.machine}-linux-gnu")
+        documents = f"share/doc/{package.name}"
+        placed[f"{documents}/copyright"] = placed.pop(f"{documents}/LICENSE")
+        tree = {f"usr/{name}": file for name, file in placed.items()}
+        tree["DEBIAN/control"] = contents.File(control_text(release, package).encode())
+        if contents.PLUGIN in package.files:  # ldconfig puts it into the loader's list
+            tree["DEBIAN/triggers"] = contents.File(b"activate-noawait ldconfig\n")
+        contents.write_tree(tree, root, release.epoch)
         subprocess.run(["dpkg-deb", "--root-owner-group", "-Zxz", "--build", root, path], check=True,
                        stdout=subprocess.DEVNULL, env={**os.environ, "SOURCE_DATE_EPOCH": str(release.epoch)})
     return path
 
 
-def control_text(release, files):
-    kilobytes = sum(len(file.data) for file in files.values()) // 1024
-    description = contents.DESCRIPTION.replace("\n", "\n ")
+def relations(release, package):
+    """Before there were two packages, beeline contained the files of both."""
+    if package.name == contents.SOFTNIC.name:
+        return f"Recommends: beeline\nReplaces: beeline (<< {release.version})"
+    return ("Recommends: libibverbs1, ibverbs-providers, librdmacm1\n"
+            f"Suggests: libhwloc15, python3, {contents.SOFTNIC.name}")
+
+
+def control_text(release, package):
+    kilobytes = sum(len(file.data) for file in package.files.values()) // 1024
+    description = package.description.replace("\n", "\n ")
     return f"""\
-Package: beeline
+Package: {package.name}
 Version: {release.version}
 Architecture: {release.architecture}
 Maintainer: The Beeline project
@@ -36,8 +45,7 @@ Section: libs
 Priority: optional
 Installed-Size: {kilobytes}
 Depends: libc6 (>= 2.28)
-Recommends: libibverbs1, ibverbs-providers, librdmacm1
-Suggests: libhwloc15
-Description: {contents.SUMMARY}
+{relations(release, package)}
+Description: {package.summary}
  {description}
 """

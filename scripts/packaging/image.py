@@ -8,7 +8,7 @@ import contents
 import tarball
 
 
-def write(release, files, folder):
+def write(release, package, folder):
     blobs = {}
 
     def blob(data, media_type):
@@ -19,8 +19,8 @@ def write(release, files, folder):
     def document(value, media_type):
         return blob(json.dumps(value, sort_keys=True).encode(), media_type)
 
-    plain = tarball.packed(files, "opt/beeline/", release.epoch, compressed=False)
-    layer = blob(tarball.packed(files, "opt/beeline/", release.epoch), "application/vnd.oci.image.layer.v1.tar+gzip")
+    plain = tarball.packed(package.files, "opt/beeline/", release.epoch, compressed=False)
+    layer = blob(tarball.packed(package.files, "opt/beeline/", release.epoch), "application/vnd.oci.image.layer.v1.tar+gzip")
     config = document({
         "architecture": release.architecture,
         "os": "linux",
@@ -43,6 +43,6 @@ def write(release, files, folder):
     blobs["index.json"] = contents.File(json.dumps(index, sort_keys=True).encode())
     blobs["oci-layout"] = contents.File(b'{"imageLayoutVersion": "1.0.0"}')
 
-    path = folder / f"{release.stem}-image.tar"
+    path = folder / f"{release.stem(package)}-image.tar"
     path.write_bytes(tarball.packed(blobs, "", release.epoch, compressed=False))
     return path

@@ -35,13 +35,17 @@ def main():
 
     release = contents.Release(options.version, options.revision)
     files, debug = contents.read_stage(options.installed)
-    bill = sbom.text(release)
-    files["share/doc/beeline/sbom.spdx.json"] = contents.File(bill)
-    files["share/doc/beeline/third-party-licenses.txt"] = contents.File(sbom.licenses())
-    made = [WRITERS[each](release, files, options.output) for each in options.formats]
+    made = []
+    for package in contents.split(files):
+        bill = sbom.text(release, package)
+        package.files[f"share/doc/{package.name}/sbom.spdx.json"] = contents.File(bill)
+        package.files[f"share/doc/{package.name}/third-party-licenses.txt"] = contents.File(sbom.licenses(package))
+        # The image is for jobs.
+        made += [WRITERS[each](release, package, options.output) for each in options.formats
+                 if (each, package.name) != ("image", contents.SOFTNIC.name)]
+        made.append(options.output / f"{release.stem(package)}.spdx.json")
+        made[-1].write_bytes(bill)
     made.append(tarball.write_debug(release, debug, options.output))
-    made.append(options.output / f"{release.stem}.spdx.json")
-    made[-1].write_bytes(bill)
     for path in made:
         print(f"{path}  {path.stat().st_size / 1e6:.1f} MB")
 

@@ -8,14 +8,14 @@ import tempfile
 import contents
 
 
-def write(release, files, folder):
-    path = folder / f"beeline-{release.version}-1.{release.machine}.rpm"
+def write(release, package, folder):
+    path = folder / f"{package.name}-{release.version}-1.{release.machine}.rpm"
     with tempfile.TemporaryDirectory() as scratch:
         top = pathlib.Path(scratch)
-        placed = {f"usr/{name}": file for name, file in contents.moved(files, "lib64").items()}
+        placed = {f"usr/{name}": file for name, file in contents.moved(package.files, "lib64").items()}
         contents.write_tree(placed, top / "tree", release.epoch)
-        spec = top / "beeline.spec"
-        spec.write_text(spec_text(release, placed), encoding="utf-8")
+        spec = top / "package.spec"
+        spec.write_text(spec_text(release, package, placed), encoding="utf-8")
         subprocess.run(["rpmbuild", "-bb", "--quiet", "--target", f"{release.machine}-linux",
                         "--define", f"_topdir {top}", "--define", f"tree {top / 'tree'}",
                         "--define", f"_rpmdir {top / 'rpms'}", spec],
@@ -25,7 +25,16 @@ def write(release, files, folder):
     return path
 
 
-def spec_text(release, files):
+def relations(package):
+    """What it works with, and how the loader gets to know the plugin."""
+    if package.name == contents.SOFTNIC.name:
+        return "Recommends: beeline", ""
+    return (f"Recommends: libibverbs\nRecommends: librdmacm\nSuggests: {contents.SOFTNIC.name}",
+            "%post -p /sbin/ldconfig\n%postun -p /sbin/ldconfig\n")
+
+
+def spec_text(release, package, files):
+    packages, scripts = relations(package)
     # rpmbuild would strip and search the files again, and write its own time and host into the package.
     listed = "\n".join(f"/{name}" for name in sorted(files))
     return f"""\
@@ -37,24 +46,21 @@ def spec_text(release, files):
 %global clamp_mtime_to_source_date_epoch 1
 %global _binary_payload w6.gzdio
 AutoReqProv: no
-Name: beeline
+Name: {package.name}
 Version: {release.version}
 Release: 1
-Summary: {contents.SUMMARY}
+Summary: {package.summary}
 License: Apache-2.0
 Requires: libc.so.6(GLIBC_2.28)(64bit)
-Recommends: libibverbs
-Recommends: librdmacm
+{packages}
 
 %description
-{contents.DESCRIPTION}
+{package.description}
 
 %install
 cp -a %{{tree}}/. %{{buildroot}}/
 
-%post -p /sbin/ldconfig
-%postun -p /sbin/ldconfig
-
+{scripts}
 %files
 {listed}
 """

@@ -27,14 +27,15 @@ def entry(name, mode, epoch, kind):
     return info
 
 
-def write(release, files, folder):
-    path = folder / f"{release.stem}.tar.gz"
-    path.write_bytes(packed(files, f"beeline-{release.version}/", release.epoch))
+def write(release, package, folder):
+    """Both packages are unpacked into the same folder."""
+    path = folder / f"{release.stem(package)}.tar.gz"
+    path.write_bytes(packed(package.files, f"beeline-{release.version}/", release.epoch))
     return path
 
 
 def write_debug(release, debug, folder):
     """To be unpacked in /usr, where debuggers look."""
-    path = folder / f"{release.stem}-debug.tar.gz"
+    path = folder / f"{release.stem()}-debug.tar.gz"
     path.write_bytes(packed(debug, "", release.epoch))
     return path

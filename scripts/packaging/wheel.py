@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A wheel for pip. It has no code for one version of Python, and no symbolic links, which wheels cannot have."""
+"""Wheels for pip. They have no code for one version of Python, and no symbolic links, which wheels cannot have."""
 import base64
 import hashlib
 import pathlib
@@ -11,17 +11,24 @@ import contents
 HERE = pathlib.Path(__file__).parent
 # pip installs a wheel with this tag where glibc is 2.28 or newer.
 TAG = "py3-none-manylinux_2_28_"
+# Each has a module whose functions run its commands.
+MODULES = {"beeline": "beeline_nccl", "beeline-softnic": "beeline_nccl_softnic"}
+COMMANDS = {
+    "beeline": "beeline = beeline_nccl:run_beeline\nbeeline-bench = beeline_nccl:run_bench\n",
+    "beeline-softnic": "softnic = beeline_nccl_softnic:run_softnic\n",
+}
 
 
-def write(release, files, folder):
-    name, tag = f"beeline_nccl-{release.python_version}", TAG + release.machine
-    placed = {f"beeline_nccl/{path}": file for path, file in files.items() if not file.link}
-    placed["beeline_nccl/__init__.py"] = contents.File((HERE / "wheel_init.py").read_bytes())
-    placed[f"{name}.dist-info/METADATA"] = contents.File(metadata(release).encode())
+def write(release, package, folder):
+    module = MODULES[package.name]
+    name, tag = f"{module}-{release.python_version}", TAG + release.machine
+    placed = {f"{module}/{path}": file for path, file in package.files.items() if not file.link}
+    placed[f"{module}/__init__.py"] = contents.File((HERE / f"{module}.py").read_bytes())
+    placed[f"{name}.dist-info/METADATA"] = contents.File(metadata(release, package).encode())
     placed[f"{name}.dist-info/WHEEL"] = contents.File(
         f"Wheel-Version: 1.0\nGenerator: beeline\nRoot-Is-Purelib: false\nTag: {tag}\n".encode())
     placed[f"{name}.dist-info/entry_points.txt"] = contents.File(
-        b"[console_scripts]\nbeeline = beeline_nccl:run_beeline\nsoftnic = beeline_nccl:run_softnic\n")
+        f"[console_scripts]\n{COMMANDS[package.name]}".encode())
     record = f"{name}.dist-info/RECORD"
     placed[record] = contents.File(record_text(placed, record).encode())
 
@@ -44,17 +51,15 @@ def record_text(placed, record):
     return "".join(lines) + f"{record},,\n"
 
 
-def metadata(release):
+def metadata(release, package):
     return f"""\
 Metadata-Version: 2.1
-Name: beeline-nccl
+Name: {MODULES[package.name].replace("_", "-")}
 Version: {release.python_version}
-Summary: {contents.SUMMARY}
+Summary: {package.summary}
 License: Apache-2.0
 Requires-Python: >=3.6
 Description-Content-Type: text/plain
 
-{contents.DESCRIPTION}
-
-eval "$(beeline env)" sets what NCCL needs to use it.
+{package.description}
 """

@@ -58,7 +58,8 @@ Outcome<std::vector<Device>> list_devices(const Net& net) {
   if (counted != ncclSuccess) return fail(std::string(NetFailure{"devices", counted}));
   if (count <= 0) {
     return fail(fmt::format(
-        "the plugin {} found no devices{}. Without RDMA hardware: softnic run -- beeline perf ...",
+        "the plugin {} found no devices{}. Without RDMA hardware: softnic run -- beeline perf ... "
+        "(package beeline-softnic)",
         net.calls.name,
         has_plugin_warned() ? "; its warning above says why" : "; --log INFO may show why"));
   }

@@ -10,10 +10,11 @@ constexpr unsigned kNonBlocking = 1;  // no order with the default stream
 
 std::string without_cuda(const gpu::NoCuda& reason) {
   const char* const fix =
-      reason.absent ? "run where nvidia-smi shows a GPU and CUDA_VISIBLE_DEVICES does not hide it, "
-                      "or under \"softnic run --softgpu\" with a fabric file that has GPUs or with "
-                      "SOFTGPU=gpus=2, or choose --memory host"
-                    : "see whether nvidia-smi works, or choose --memory host";
+      reason.absent
+          ? "run where nvidia-smi shows a GPU and CUDA_VISIBLE_DEVICES does not hide it, "
+            "or under \"softnic run --softgpu\" (package beeline-softnic) with a fabric file that "
+            "has GPUs or with SOFTGPU=gpus=2, or choose --memory host"
+          : "see whether nvidia-smi works, or choose --memory host";
   return fmt::format("there is no GPU memory: {}; {}", reason.why, fix);
 }
 

@@ -2,11 +2,19 @@
 """Makes packages from a build folder, and checks what was installed from one."""
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 FORMATS = ["deb", "rpm", "wheel", "tarball", "image"]
+FILES = {
+    "deb": ("beeline_*.deb", "beeline-softnic_*.deb"),
+    "rpm": ("beeline-[0-9]*.rpm", "beeline-softnic-*.rpm"),
+    "wheel": ("beeline_nccl-*.whl", "beeline_nccl_softnic-*.whl"),
+    "tarball": ("beeline-[0-9]*64.tar.gz", "beeline-softnic-*64.tar.gz"),
+    "image": ("beeline-[0-9]*-image.tar",),
+}
 # A commit after a release, of 2023-11-14 22:13:20.
 SOURCE, REVISION, EPOCH = "0.1.1~dev", "0123456789-dirty", "1700000000"
 VERSION = "0.1.1~dev202311142213+g0123456789.dirty"
@@ -22,7 +30,7 @@ softnic run --name packages-$$ -- beeline perf allreduce --plugin "$NCCL_NET_PLU
 
 
 def make_packages(build, folder, formats=None):
-    """Installs the build folder into `folder`/stage and packs it; returns the files by format."""
+    """Installs the build folder into `folder`/stage and packs it; returns for each format the files of beeline and of softnic."""
     stage = folder / "stage"
     run(["meson", "install", "-C", build, "--no-rebuild", "--quiet"], env={**os.environ, "DESTDIR": str(stage)})
     prefix = next(path.parent for path in stage.rglob("bin") if path.is_dir())
@@ -30,8 +38,7 @@ def make_packages(build, folder, formats=None):
     chosen = formats or FORMATS
     run([sys.executable, ROOT / "scripts" / "packaging" / "main.py", "--version", SOURCE, "--revision", REVISION,
          "--installed", prefix, "--output", output, *chosen], env={**os.environ, "SOURCE_DATE_EPOCH": EPOCH})
-    ends = {"deb": "*.deb", "rpm": "*.rpm", "wheel": "*.whl", "tarball": "*64.tar.gz", "image": "*-image.tar"}
-    return {each: next(output.glob(ends[each])) for each in chosen}
+    return {each: [next(output.glob(name)) for name in FILES[each]] for each in chosen}
 
 
 def run(command, **options):
@@ -41,6 +48,12 @@ def run(command, **options):
         words = " ".join(str(word) for word in command)
         raise AssertionError(f"exit status {done.returncode} of {words}:\n{done.stdout}{done.stderr}")
     return done.stdout
+
+
+def stand_ins(root):
+    """What must not be on a node without the package of softnic."""
+    names = re.compile(r"(softnic|libcuda|libibverbs|librdmacm)\b")
+    return [path for path in root.rglob("*") if names.match(path.name) and "share/doc/" not in str(path)]
 
 
 def check(test, programs, wrapper=()):

@@ -40,8 +40,11 @@ class Packages(unittest.TestCase):
         """With the command of the documentation, it lies where the files in docs/deploy look."""
         page = (installed.ROOT / "docs" / "install.md").read_text(encoding="utf-8")
         command, = re.findall(r"`(tar -xf FILE [^`]*)`", page)
-        command = command.replace("FILE", str(self.packages["tarball"])).replace("VERSION", installed.VERSION)
-        installed.run(["sh", "-c", command.replace("/opt", str(self.root))])
+        command = command.replace("/opt", str(self.root)).replace("VERSION", installed.VERSION)
+        ours, softnic = (command.replace("FILE", str(path)) for path in self.packages["tarball"])
+        installed.run(["sh", "-c", ours])
+        self.assertEqual(installed.stand_ins(self.root), [])
+        installed.run(["sh", "-c", softnic])
         used = set()
         for file in sorted((installed.ROOT / "docs").glob("deploy/*")) + [installed.ROOT / "docs" / "monitoring.md"]:
             used.update(re.findall(r"/(opt/beeline/[\w./-]+)", file.read_text(encoding="utf-8")))
@@ -54,7 +57,7 @@ class Packages(unittest.TestCase):
         (self.root / "beeline").unlink()
         (self.root / "beeline").mkdir()
         with self.assertRaisesRegex(AssertionError, "cannot overwrite directory"):
-            installed.run(["sh", "-c", command.replace("/opt", str(self.root))])
+            installed.run(["sh", "-c", ours])
 
     def test_a_commit_after_a_release_has_a_version_between_it_and_the_next(self):
         ordered = ["0.1.0", "0.1.1~dev202311142212+gfff", installed.VERSION, "0.1.1"]
@@ -71,33 +74,41 @@ class Packages(unittest.TestCase):
 
     def test_wheel(self):
         venv.create(self.root, with_pip=True)
-        installed.run([self.root / "bin" / "pip", "install", "--no-index", "--quiet", self.packages["wheel"]])
+        installed.run([self.root / "bin" / "pip", "install", "--no-index", "--quiet", *self.packages["wheel"]])
         installed.check(self, self.root / "bin")
         variables = installed.run([self.root / "bin" / "beeline", "env"])
         self.assertIn("/site-packages/beeline_nccl/lib", variables)
         shown = installed.run([self.root / "bin" / "pip", "show", "beeline-nccl"])
         self.assertIn(f"\nVersion: {installed.VERSION.replace('~', '.')}\n", shown)
+        installed.run([self.root / "bin" / "pip", "uninstall", "--yes", "--quiet", "beeline-nccl-softnic"])
+        self.assertEqual(installed.stand_ins(self.root), [])
 
     def test_deb(self):
         admin = self.root / "var" / "lib" / "dpkg"
         for folder in ("info", "updates", "triggers"):
             (admin / folder).mkdir(parents=True)
         (admin / "status").touch()
-        installed.run(["dpkg", f"--root={self.root}", "--log=/dev/null", "--force-depends",
-                       "--force-script-chrootless", "--install", self.packages["deb"]])
+        dpkg = ["dpkg", f"--root={self.root}", "--log=/dev/null", "--force-depends", "--force-script-chrootless"]
+        installed.run([*dpkg, "--install", *self.packages["deb"]])
         installed.check(self, self.root / "usr" / "bin")
         shown = installed.run(["dpkg-query", f"--admindir={admin}", "--show", "--showformat=${Version}", "beeline"])
         self.assertEqual(shown, installed.VERSION)
+        installed.run([*dpkg, "--purge", "beeline-softnic"])
+        self.assertEqual(installed.stand_ins(self.root), [])
+        installed.run([*dpkg, "--purge", "beeline"])
+        self.assertEqual([path for path in (self.root / "usr").rglob("*") if path.is_file()], [])
 
     def test_rpm(self):
-        installed.run(["rpm", "--root", self.root, "--install", "--nodeps", "--noscripts", self.packages["rpm"]])
-        self.assertEqual(installed.run(["rpm", "--root", self.root, "--verify", "--nodeps", "beeline"]), "")
+        installed.run(["rpm", "--root", self.root, "--install", "--nodeps", "--noscripts", *self.packages["rpm"]])
+        self.assertEqual(installed.run(["rpm", "--root", self.root, "--verify", "--nodeps", "--all"]), "")
         self.assertEqual(installed.run(["rpm", "--root", self.root, "--query", "--queryformat", "%{version}", "beeline"]),
                          installed.VERSION)
         installed.check(self, self.root / "usr" / "bin")
+        installed.run(["rpm", "--root", self.root, "--erase", "--noscripts", "beeline-softnic"])
+        self.assertEqual(installed.stand_ins(self.root), [])
 
     def test_image(self):
-        with tarfile.open(self.packages["image"]) as archive:
+        with tarfile.open(self.packages["image"][0]) as archive:
             blobs = {member.name: archive.extractfile(member).read() for member in archive if member.isfile()}
         for name, data in blobs.items():
             if name.startswith("blobs/"):
@@ -120,14 +131,19 @@ class Packages(unittest.TestCase):
             archive.extractall(self.root)
         plain = subprocess.run(["gzip", "-d"], input=blob(layer), capture_output=True, check=True).stdout
         self.assertEqual(config["rootfs"]["diff_ids"], [f"sha256:{hashlib.sha256(plain).hexdigest()}"])
-        installed.check(self, self.root / "opt" / "beeline" / "bin")
+        self.assertEqual(installed.stand_ins(self.root), [])
+        with tarfile.open(self.packages["tarball"][1]) as archive:
+            archive.extractall(self.root)
+        softnic = self.root / f"beeline-{installed.VERSION}" / "bin"
+        installed.check(self, f"{self.root}/opt/beeline/bin:{softnic}")
 
     def test_packing_again_gives_the_same_bytes(self):
         again = self.root / "again"
         again.mkdir()
-        for name, path in installed.make_packages(BUILD, again).items():
-            with self.subTest(name):
-                self.assertEqual(path.read_bytes(), self.packages[name].read_bytes())
+        for name, paths in installed.make_packages(BUILD, again).items():
+            for path, before in zip(paths, self.packages[name]):
+                with self.subTest(path.name):
+                    self.assertEqual(path.read_bytes(), before.read_bytes())
 
     def test_programs_need_only_libc_and_have_no_debug_information(self):
         programs = 0
@@ -146,13 +162,14 @@ class Packages(unittest.TestCase):
                        if path.name == "beeline")
         notes = installed.run(["readelf", "-n", program])
         build_id = next(line.split()[-1] for line in notes.splitlines() if "Build ID" in line)
-        with tarfile.open(next(self.packages["tarball"].parent.glob("*-debug.tar.gz"))) as archive:
+        with tarfile.open(next(self.packages["tarball"][0].parent.glob("*-debug.tar.gz"))) as archive:
             self.assertIn(f"lib/debug/.build-id/{build_id[:2]}/{build_id[2:]}.debug", archive.getnames())
 
 
-def installed_programs(tarball, root):
-    with tarfile.open(tarball) as archive:
-        archive.extractall(root)
+def installed_programs(tarballs, root):
+    for tarball in tarballs:
+        with tarfile.open(tarball) as archive:
+            archive.extractall(root)
     return [path for path in root.rglob("*")
             if path.is_file() and not path.is_symlink() and path.read_bytes()[:4] == b"\x7fELF"]
 

@@ -53,7 +53,7 @@ class Roots(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         cls.addClassCleanup(folder.cleanup)
         cls.scratch = pathlib.Path(folder.name).resolve()
-        cls.deb = installed.make_packages(BUILD, cls.scratch, ["deb"])["deb"]
+        cls.debs = installed.make_packages(BUILD, cls.scratch, ["deb"])["deb"]
 
     def use_in(self, suite):
         if self.mirror is None or not can_be_fetched(f"{self.mirror}/dists/{suite}/Release",
@@ -73,8 +73,9 @@ class Roots(unittest.TestCase):
             shutil.copy(BUILD / "tests" / "release" / "old_glibc" / name, root / "opt" / name)
         self.assertIn("All tests passed", installed.run([*enter, "/opt/old_glibc_test"]))
 
-        shutil.copy(self.deb, root / "opt" / "beeline.deb")
-        installed.run([*enter, "dpkg", "--install", "/opt/beeline.deb"])
+        for deb in self.debs:
+            shutil.copy(deb, root / "opt")
+        installed.run([*enter, "dpkg", "--install", *(f"/opt/{deb.name}" for deb in self.debs)])
         installed.check(self, "/usr/bin", enter)
         # The loader finds the plugin by its name alone.
         self.assertNotIn("LD_LIBRARY_PATH", installed.run([*enter, "beeline", "env"]))
@@ -84,7 +85,7 @@ class Roots(unittest.TestCase):
                                  capture_output=True, text=True, check=False)
         self.assertEqual((refused.returncode, refused.stdout), (1, ""))
         self.assertIn("/opt/bad.toml:1: Error while parsing", refused.stderr)
-        installed.run([*enter, "dpkg", "--remove", "beeline"])
+        installed.run([*enter, "dpkg", "--remove", "beeline", "beeline-softnic"])
         self.assertEqual(list((root / "usr").rglob("*beeline*")), [])
 
     def test_debian_11(self):

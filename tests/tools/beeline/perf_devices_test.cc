@@ -79,7 +79,8 @@ TEST_CASE("devices: where there are none, a warning of the plugin is enough", "[
     *count = 0;
     return ncclSuccess;
   };
-  const std::string softnic = ". Without RDMA hardware: softnic run -- beeline perf ...";
+  const std::string softnic =
+      ". Without RDMA hardware: softnic run -- beeline perf ... (package beeline-softnic)";
   set_plugin_log(0, NCCL_LOG_NONE);
   plugin_log(NCCL_LOG_WARN, 0, "", 0, "not shown");
   CHECK(list_devices(net).error().text ==
