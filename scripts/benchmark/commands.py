@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from errors import Misuse
+from profiles import HOSTFILES
 from sizes import range_text
 
 WARM_UP = 5  # iterations that are not counted; nccl-tests' own default depends on its version
@@ -50,7 +51,7 @@ def beeline_perf(profile, run, options, folders):
     if options.launcher != "local" or options.hostfile:
         raise Misuse(f"profile {profile.name} runs on this machine only: use --launcher local, without --hostfile")
     words = on_softnic(profile, folders) + [
-        str(folders.build / "tools" / "beeline"), "perf", "allreduce",
+        str(folders.programs.beeline), "perf", "allreduce",
         "--ranks", str(options.np or 2), "--comms", str(profile.comms),
         "--sizes", range_text(options.sizes), "--seconds", f"{profile.seconds:g}",
         "--log", run.environment.get("NCCL_DEBUG", "WARN"),
@@ -64,22 +65,18 @@ def beeline_perf(profile, run, options, folders):
 
 def on_softnic(profile, folders):
     fabric = ["--fabric", profile.fabric] if profile.fabric else []
-    return [softnic(folders), "run", "--name", f"bench-{os.getpid()}", *fabric, "--"]
-
-
-def softnic(folders):
-    return str(folders.build / "softnic" / "softnic")
+    return [str(folders.programs.softnic), "run", "--name", f"bench-{os.getpid()}", *fabric, "--"]
 
 
 def paths(profile, folders):
-    """The library path with which the ranks find this build."""
+    """The library path with which the ranks find this plugin. That of a deb or rpm is found without."""
     found = {}
-    if (folders.build / "plugin" / "abi" / "libnccl-net-beeline.so").exists():
+    if (folders.programs.plugin / "libnccl-net-beeline.so").exists():
         old = os.environ.get("LD_LIBRARY_PATH")
-        ours = str(folders.build / "plugin" / "abi")
+        ours = str(folders.programs.plugin)
         found["LD_LIBRARY_PATH"] = f"{ours}:{old}" if old else ours
     if profile.wrapper:
-        found["SOFTNIC"] = softnic(folders)
+        found["SOFTNIC"] = str(folders.programs.softnic)
     return found
 
 
@@ -115,7 +112,7 @@ def need(program, package, others, options):
 
 def hostfile(options):
     if options.hostfile and not os.path.isfile(options.hostfile):
-        raise Misuse(f"--hostfile {options.hostfile}: no such file; nccl-tests-config/hostfiles has examples")
+        raise Misuse(f"--hostfile {options.hostfile}: no such file; {HOSTFILES} has examples")
     return options.hostfile and os.path.abspath(options.hostfile)
 
 

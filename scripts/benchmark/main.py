@@ -5,7 +5,6 @@ import datetime
 import json
 import os
 import shlex
-import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ import commands
 import gdr_gain
 import machine
 import options as command_line
+import plot
 import prepare
 import profiles
 import table
@@ -28,7 +28,7 @@ SCHEMA = 1  # of the JSON; increased when a field changes its meaning
 
 @dataclass
 class Folders:
-    build: Path
+    programs: prepare.Programs
     out: Path
 
 
@@ -80,14 +80,6 @@ def run_all(result, todo, profile, folders):
         write(result, folders.out)
 
 
-def plot(python, file):
-    """Draws the pictures and returns their files."""
-    pictures = [str(file.with_suffix(f".{kind}")) for kind in ("svg", "png")]
-    script = str(Path(__file__).with_name("plot.py"))
-    return pictures if subprocess.run([python, "-B", script, str(file), *pictures],
-                                      check=False).returncode == 0 else []
-
-
 def gdr_verdict(folders):
     """Whether GPUDirect brings the expected gain. gdr_gain.py prints the reason."""
     print()
@@ -95,36 +87,31 @@ def gdr_verdict(folders):
     return gdr_gain.verdict(direct, staged) == 0
 
 
-def report(result, options, folders, python):
+def report(result, options, folders):
     """Prints the result. Returns whether all runs are valid."""
     table.show(result)
     faults = [fault for run in result["runs"] for fault in run["faults"]]
     for fault in faults:
         print(f"FAULT {fault}")
     pays = not options.gdr_gain or gdr_verdict(folders)
-    file = folders.out / "bench.json"
-    pictures = plot(python, file) if python else []
-    print("\n" + "\n".join([str(file), *pictures]))
-    if not pictures and not options.no_plot:
-        print("no plot: this machine has no matplotlib (Debian: python3-matplotlib). Where it is: "
-              f"scripts/benchmark/plot.py {file} bench.png")
+    plot.write(result, folders.out / "bench.svg")
+    print(f"\n{folders.out / 'bench.json'}\n{folders.out / 'bench.svg'}")
     return pays and not faults
 
 
 def bench(options, profile):
-    folders = Folders(Path(options.build or profiles.ROOT / "build").absolute(), out_folder(options, profile))
+    folders = Folders(prepare.programs(options.build), out_folder(options, profile))
     todo = [(run, commands.build(profile, run, options, folders)) for run in plan(profile, options)]
     if options.dry_run:
         for run, command in todo:
             variables = [f"{name}={value}" for name, value in command.environment.items()]
             print(f"# {run.name}\n{shlex.join(['env', *variables, *command.words])}")
         return 0
-    prepare.build_folder(profile, options.build)
-    python = None if options.no_plot else prepare.plotting_python()
+    prepare.make_ready(profile, folders.programs, options.build)
     make_folder(folders.out)
     result = describe(profile, options)
     run_all(result, todo, profile, folders)
-    return 0 if report(result, options, folders, python) else 1
+    return 0 if report(result, options, folders) else 1
 
 
 def main(words):

@@ -5,18 +5,21 @@ import argparse
 import shlex
 
 import profiles
+from profiles import HOSTFILES, IS_INSTALLED, ROOT
 from errors import Misuse
 from sizes import parse_range
 
-DESCRIPTION = """Measures all-reduce with a profile, and writes a table, JSON and, where matplotlib is installed, a
-plot of bandwidth and latency against size."""
-EXAMPLES = """examples:
-  scripts/bench --profile softnic-host                     no GPU, no NIC
-  scripts/bench --profile infiniband --hostfile hosts --baseline
-  scripts/bench --profile roce-v2 --launcher srun --np 16 --gdr-gain --env NCCL_IB_TC=96
+NAME = "beeline-bench" if IS_INSTALLED else "scripts/bench"
+README = (ROOT.parent / "doc" / "beeline" if IS_INSTALLED else ROOT) / "nccl-tests-config" / "README.md"
+DESCRIPTION = """Measures all-reduce with a profile, and writes a table, JSON and a plot of bandwidth and latency
+against size."""
+EXAMPLES = f"""examples:
+  {NAME} --profile softnic-host                     no GPU, no NIC
+  {NAME} --profile infiniband --hostfile hosts --baseline
+  {NAME} --profile roce-v2 --launcher srun --np 16 --gdr-gain --env NCCL_IB_TC=96
 exit status: 0 all went well; 1 a run failed, data was wrong, another network was used, or GPUDirect
 brings no gain; 2 an option is wrong or something is not installed
-nccl-tests-config/README.md describes profiles and results."""
+{README} describes profiles and results."""
 
 
 def variable(text):
@@ -41,13 +44,13 @@ def size_range(text):
 
 
 def parser():
-    parsed = argparse.ArgumentParser(prog="scripts/bench", description=DESCRIPTION, epilog=EXAMPLES,
+    parsed = argparse.ArgumentParser(prog=NAME, description=DESCRIPTION, epilog=EXAMPLES,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parsed.add_argument
     add("--profile", metavar="NAME", help=f"{', '.join(profiles.names())}; or a file, ./mine.conf")
     add("--launcher", choices=("mpirun", "srun", "local"),
         help="the launcher of the ranks; local: one process for all GPUs of this machine")
-    add("--hostfile", metavar="FILE", help="the hosts of the ranks; nccl-tests-config/hostfiles has examples")
+    add("--hostfile", metavar="FILE", help=f"the hosts of the ranks; {HOSTFILES} has examples")
     add("--np", metavar="N", type=count, help="the number of ranks, one for each GPU")
     add("--launcher-args", metavar="WORDS", type=shlex.split, default=[],
         help='additional arguments for mpirun or srun, as one argument: --launcher-args="--mpi=pmix"')
@@ -59,7 +62,6 @@ def parser():
     add("--plugin-baseline", metavar="PLUGIN", help="a second run, over another plugin: its file")
     add("--gdr-gain", action="store_true", help="a second run without GPUDirect, and a comparison")
     add("--build", metavar="DIR", help="use the build in this folder; build nothing")
-    add("--no-plot", action="store_true", help="no plot, also where matplotlib is installed")
     add("--dry-run", action="store_true", help="show the commands, run nothing")
     add("--list", action="store_true", help="show the profiles")
     return parsed

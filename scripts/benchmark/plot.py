@@ -1,22 +1,24 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Draws bandwidth and latency against size. Needs matplotlib, and is a program of its own, since the
-Python that has matplotlib may be another than the one that measures.
+"""Draws bandwidth and latency against size as SVG, with the standard library only.
 
-Usage: plot.py RESULT.json FILE.svg FILE.png...
+Usage: plot.py RESULT.json FILE.svg
 """
 
 import json
 import math
 import sys
+from xml.sax.saxutils import escape
 
 from sizes import size_text
 
 # The colors also differ in brightness, for print and for color-blind readers.
-STYLES = [("#0b5fa5", "o", "-"), ("#d9772b", "s", "--"), ("#6b6b6b", "^", ":"), ("#3a8f5c", "D", "-.")]
+STYLES = [("#0b5fa5", ""), ("#d9772b", "7 4"), ("#6b6b6b", "2 3"), ("#3a8f5c", "8 3 2 3")]
 GREY = "#555555"
 MOST_TICKS = 11  # whose labels fit side by side
-HEADER = 0.165  # share of the height for title and subtitle
+WIDTH, HEIGHT = 1300, 540
+TOP, BOTTOM = 120, 480  # of both diagrams
+LEFTS, SPAN = (80, 740), 530
 
 
 def size_ticks(sizes):
@@ -34,80 +36,99 @@ def subtitle(result):
 
 
 def points(run, key):
-    rows = [row for row in run["rows"] if row["size"] > 0 and row[key] > 0]
-    return [row["size"] for row in rows], [row[key] for row in rows]
+    return [(row["size"], row[key]) for row in run["rows"] if row["size"] > 0 and row[key] > 0]
 
 
-def draw_lines(axes, result, key):
-    for run, (color, marker, dashes) in zip(result["runs"], STYLES):
-        axes.plot(*points(run, key), color=color, marker=marker, linestyle=dashes, markersize=4,
-                  linewidth=1.8, label=run["name"])
-
-
-def dress(axes, sizes, title, label):
-    axes.set_title(title, loc="left", fontsize=11, fontweight="bold")
-    axes.set_ylabel(label, color=GREY)
-    axes.set_xlabel("message size", color=GREY)
-    axes.set_xscale("log", base=2)
-    ticks = size_ticks(sizes)
-    axes.set_xticks(ticks, [size_text(tick) for tick in ticks])
-    axes.minorticks_off()
-    axes.grid(axis="y", color="#e3e3e3", linewidth=0.8)
-    axes.set_axisbelow(True)
-    axes.tick_params(colors=GREY, length=3, labelsize=8.5)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
-    for side in ("left", "bottom"):
-        axes.spines[side].set_color("#bbbbbb")
-
-
-def time_text(microseconds, _position=None):
+def time_text(microseconds):
     for unit, name in ((1e6, "s"), (1e3, "ms")):
         if microseconds >= unit:
             return f"{microseconds / unit:g} {name}"
     return f"{microseconds:g} µs"
 
 
-def time_steps(result):
-    """Within two decades labels at 1, 2 and 5, otherwise at 1."""
-    times = [value for run in result["runs"] for value in points(run, "time_us")[1]]
-    return (1, 2, 5) if max(times) <= 100 * min(times) else (1,)
+def time_ticks(least, most):
+    """1, 2 and 5 of each decade, or 1 of each if there are more than two, and one tick more at each end."""
+    steps = (1, 2, 5) if most <= 100 * least else (1,)
+    decades = range(math.floor(math.log10(least)) - 1, math.ceil(math.log10(most)) + 2)
+    ticks = [step * 10.0 ** decade for decade in decades for step in steps]
+    first = max(i for i, tick in enumerate(ticks) if tick <= least)
+    last = min(i for i, tick in enumerate(ticks) if tick >= most)
+    return ticks[first:last + 1]
+
+
+def bandwidth_ticks(most):
+    """At most eight steps of 1, 2 or 5 times a power of ten."""
+    decade = 10.0 ** math.floor(math.log10(most / 8))
+    step = next(decade * factor for factor in (1, 2, 5, 10) if most <= 8 * decade * factor)
+    return [step * i for i in range(math.ceil(most / step) + 1)]
+
+
+def text(x, y, words, color=GREY, size=13, more=""):
+    return f'<text x="{x:.1f}" y="{y:.1f}" fill="{color}" font-size="{size}"{more}>{escape(words)}</text>'
+
+
+def line(x1, y1, x2, y2, color, more=""):
+    return f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" stroke="{color}"{more}/>'
+
+
+def position(value, ends, span, scale=math.log):
+    least, most = map(scale, ends)
+    return (scale(value) - least) / ((most - least) or 1) * span
+
+
+def diagram(left, title, label, result, key, ticks, tick_text, scale):
+    """The parts of one diagram; the scale of sizes is logarithmic."""
+    sizes = [row["size"] for run in result["runs"] for row in run["rows"] if row["size"] > 0]
+    x_of = lambda size: left + 12 + position(size, (min(sizes), max(sizes)), SPAN - 24)
+    y_of = lambda value: BOTTOM - position(value, (ticks[0], ticks[-1]), BOTTOM - TOP, scale)
+    bold, middle, end = ' font-weight="bold"', ' text-anchor="middle"', ' text-anchor="end"'
+    yield text(left, TOP - 18, title, "#222222", 15, bold)
+    for tick in ticks:
+        yield line(left, y_of(tick), left + SPAN, y_of(tick), "#e3e3e3")
+        yield text(left - 8, y_of(tick) + 4, tick_text(tick), more=end)
+    for tick in (tick for tick in size_ticks(sizes) if min(sizes) <= tick):
+        yield line(x_of(tick), BOTTOM, x_of(tick), BOTTOM + 4, GREY)
+        yield text(x_of(tick), BOTTOM + 20, size_text(tick), size=11, more=middle)
+    yield line(left, BOTTOM, left + SPAN, BOTTOM, "#bbbbbb")
+    yield text(left + SPAN / 2, BOTTOM + 44, "message size", more=middle)
+    side = (left - 62, (TOP + BOTTOM) / 2)
+    yield text(*side, label, more=f'{middle} transform="rotate(-90 {side[0]} {side[1]})"')
+    for i, (run, (color, dashes)) in enumerate(zip(result["runs"], STYLES)):
+        style = f' fill="none" stroke-width="2" stroke-dasharray="{dashes}"'
+        where = " ".join(f"{x_of(size):.1f},{y_of(value):.1f}" for size, value in points(run, key))
+        yield f'<polyline points="{where}" stroke="{color}"{style}/>'
+        yield from (f'<circle cx="{x_of(size):.1f}" cy="{y_of(value):.1f}" r="2.5" fill="{color}"/>'
+                    for size, value in points(run, key))
+        yield line(left + 14, TOP + 16 + 20 * i, left + 44, TOP + 16 + 20 * i, color, style)
+        yield text(left + 52, TOP + 20 + 20 * i, run["name"], "#222222")
 
 
 def draw(result):
-    from matplotlib.figure import Figure  # may be missing if no plot is drawn
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+    speeds, times = ([value for run in result["runs"] for _, value in points(run, key)] or [1.0]
+                     for key in ("busbw", "time_us"))
+    return "\n".join([
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT}" '
+        f'viewBox="0 0 {WIDTH} {HEIGHT}" font-family="DejaVu Sans, Helvetica, sans-serif">',
+        f'<rect width="{WIDTH}" height="{HEIGHT}" fill="white"/>',
+        text(18, 36, result["title"], "#222222", 20, ' font-weight="bold"'),
+        text(18, 62, subtitle(result)),
+        *diagram(LEFTS[0], "Bus bandwidth: higher is better", "bus bandwidth (GB/s)", result, "busbw",
+                 bandwidth_ticks(1.05 * max(speeds)), lambda value: f"{value:g}", float),
+        *diagram(LEFTS[1], "Time of one all-reduce: lower is better", "time", result, "time_us",
+                 time_ticks(min(times), max(times)), time_text, math.log), "</svg>\n"])
 
-    figure = Figure(figsize=(13, 5.4), layout="constrained")
-    figure.get_layout_engine().set(rect=(0.008, 0.01, 0.984, 1 - HEADER), wspace=0.06)
-    bandwidth, latency = figure.subplots(1, 2)
-    figure.text(0.014, 0.94, result["title"], va="center", fontsize=15, fontweight="bold")
-    figure.text(0.014, 0.885, subtitle(result), va="center", color=GREY, fontsize=10)
-    sizes = [row["size"] for run in result["runs"] for row in run["rows"] if row["size"] > 0]
 
-    draw_lines(bandwidth, result, "busbw")
-    dress(bandwidth, sizes, "Bus bandwidth: higher is better", "bus bandwidth (GB/s)")
-    bandwidth.set_ylim(bottom=0, top=1.08 * bandwidth.dataLim.ymax)
-
-    draw_lines(latency, result, "time_us")
-    dress(latency, sizes, "Time of one all-reduce: lower is better", "time")
-    latency.set_yscale("log")
-    latency.yaxis.set_major_locator(LogLocator(subs=time_steps(result), numticks=12))
-    latency.yaxis.set_major_formatter(FuncFormatter(time_text))
-    latency.yaxis.set_minor_locator(NullLocator())
-    for axes in (bandwidth, latency):
-        axes.legend(loc="upper left", frameon=False)
-    return figure
+def write(result, file):
+    with open(file, "w", encoding="utf-8") as picture:
+        picture.write(draw(result))
 
 
 def main():
-    if len(sys.argv) < 3:
+    if len(sys.argv) != 3:
         print(__doc__, file=sys.stderr)
         return 2
     with open(sys.argv[1], encoding="utf-8") as file:
-        figure = draw(json.load(file))
-    for name in sys.argv[2:]:
-        figure.savefig(name, dpi=160)
+        write(json.load(file), sys.argv[2])
     return 0
 
 

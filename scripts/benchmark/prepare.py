@@ -1,12 +1,34 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Prepares a benchmark: builds the programs, and finds a Python that can plot."""
+"""Finds the programs of a benchmark, and builds them if they are those of the sources."""
 
+import os
+import shutil
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 from errors import Misuse
-from profiles import ROOT
+from profiles import IS_INSTALLED, ROOT
+
+
+@dataclass
+class Programs:
+    beeline: Path
+    softnic: Path
+    plugin: Path  # its folder
+
+
+def programs(named):
+    """Those of the build folder that --build names, those of the packages, or those in build/."""
+    if IS_INSTALLED and not named:
+        prefix = ROOT.parent.parent
+        # The commands of a wheel are beside its Python.
+        places = os.pathsep.join(map(str, (prefix / "bin", Path(sys.executable).parent, os.environ.get("PATH", ""))))
+        beeline, softnic = (Path(shutil.which(name, path=places) or name) for name in ("beeline", "softnic"))
+        return Programs(beeline, softnic, prefix / "lib")
+    folder = Path(named or ROOT / "build").absolute()
+    return Programs(folder / "tools" / "beeline", folder / "softnic" / "softnic", folder / "plugin" / "abi")
 
 
 def in_lib(script):
@@ -15,31 +37,17 @@ def in_lib(script):
                           check=False).returncode
 
 
-def build_folder(profile, named):
-    """The build folder. The one that --build names is used as it is; the default one is built if a profile
-    runs programs from it."""
-    folder = Path(named).absolute() if named else ROOT / "build"
-    wanted = [folder / "softnic" / "softnic"] if profile.engine == "beeline-perf" or profile.fabric else []
+def make_ready(profile, found, named):
+    """Builds what the profile runs, unless --build names a folder, and says what is missing."""
+    wanted = [found.softnic] if profile.engine == "beeline-perf" or profile.fabric else []
     if profile.engine == "beeline-perf":
-        wanted.append(folder / "tools" / "beeline")
-    if wanted and not named:
+        wanted.append(found.beeline)
+    if wanted and not named and not IS_INSTALLED:
         build = 'need_packages "${build_packages[@]}"; section Building; timed build build_lane plain demo'
         if in_lib(build) != 0:
             raise Misuse("the build failed; see its output above")
     for file in wanted:
+        if not file.is_absolute():
+            raise Misuse(f"{file} is not in PATH; softnic is in the package beeline-softnic, for pip beeline-nccl-softnic")
         if not file.exists():
-            raise Misuse(f"{file} is not built: ninja -C {folder} demo")
-    return folder
-
-
-def plotting_python():
-    """A Python with matplotlib, or None. It is not installed for a plot: on Debian, that takes 144 packages."""
-    return next((python for python in (sys.executable, "/usr/bin/python3") if can_plot(python)), None)
-
-
-def can_plot(python):
-    try:
-        return subprocess.run([python, "-c", "import matplotlib"], capture_output=True,
-                              check=False).returncode == 0
-    except OSError:
-        return False
+            raise Misuse(f"{file} is not built: ninja -C {found.softnic.parents[1]} demo")

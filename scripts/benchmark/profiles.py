@@ -12,7 +12,9 @@ from errors import Misuse
 from sizes import parse_range
 
 ROOT = Path(__file__).resolve().parent.parent.parent
+IS_INSTALLED = not (ROOT / "meson.build").exists()  # ROOT is share/beeline of a package
 FOLDER = ROOT / "nccl-tests-config" / "profiles"
+HOSTFILES = ROOT / "nccl-tests-config" / "hostfiles"
 LINE = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)")
 
 

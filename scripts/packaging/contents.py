@@ -10,9 +10,13 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 # At the places where the links and the commands in them look.
-DOCUMENTS = ["README.md", "CHANGELOG.md", "LICENSE", "NOTICE", "SECURITY.md", "tools/README.md", "bench/README.md"]
+DOCUMENTS = ["README.md", "CHANGELOG.md", "LICENSE", "NOTICE", "SECURITY.md", "tools/README.md", "bench/README.md",
+             "nccl-tests-config/README.md"]
 FOLDERS = ["docs", "tests/fabrics"]
 SUFFIXES = {".md", ".sh", ".yaml", ".toml", ".svg", ".conf", ".service"}
+# The benchmark, which is the command beeline-bench.
+BENCHMARK = ["scripts/bench", "scripts/benchmark/*.py", "nccl-tests-config/*.py", "nccl-tests-config/softnic_rank",
+             "nccl-tests-config/profiles/*", "nccl-tests-config/hostfiles/*", "tools/gpu_check/two-hosts.toml"]
 # What Debian and container images call the processors.
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 PLUGIN = "lib/libnccl-net-beeline.so"
@@ -74,22 +78,27 @@ def read_stage(folder):
             if data.startswith(b"\x7fELF"):
                 data, build_id, symbols = without_debug_information(path)
                 debug[f"lib/debug/.build-id/{build_id[:2]}/{build_id[2:]}.debug"] = File(symbols)
-            files[name] = File(data, 0o755 if os.access(path, os.X_OK) else 0o644)
+            files[name] = dataclasses.replace(file_of(path), data=data)
     if PLUGIN not in files:
         raise SystemExit(f"{folder} has no {PLUGIN}: configure the build with -Dlibdir=lib")
     documents = [ROOT / name for name in DOCUMENTS]
     for folder in FOLDERS:
         documents += [path for path in sorted((ROOT / folder).rglob("*")) if path.suffix in SUFFIXES]
     for path in documents:
-        mode = 0o755 if os.access(path, os.X_OK) else 0o644
-        files[f"share/doc/beeline/{path.relative_to(ROOT)}"] = File(path.read_bytes(), mode)
+        files[f"share/doc/beeline/{path.relative_to(ROOT)}"] = file_of(path)
+    for path in (path for pattern in BENCHMARK for path in sorted(ROOT.glob(pattern))):
+        files[f"share/beeline/{path.relative_to(ROOT)}"] = file_of(path)
+    files["bin/beeline-bench"] = File(b"", 0o777, "../share/beeline/scripts/bench")
     return files, debug
+
+
+def file_of(path):
+    return File(path.read_bytes(), 0o755 if os.access(path, os.X_OK) else 0o644)
 
 
 def split(files):
     """The two packages, with their files."""
-    softnic = {name: file for name, file in files.items()
-               if "softnic" in name and not name.startswith("share/doc/")}
+    softnic = {name: file for name, file in files.items() if name.startswith(("bin/softnic", "lib/beeline-softnic/"))}
     ours = {name: file for name, file in files.items() if name not in softnic}
     for name in ("LICENSE", "NOTICE"):
         softnic[f"share/doc/{SOFTNIC.name}/{name}"] = files[f"share/doc/beeline/{name}"]

@@ -19,8 +19,9 @@ def write(release, package, folder):
     def document(value, media_type):
         return blob(json.dumps(value, sort_keys=True).encode(), media_type)
 
+    packed = tarball.packed(package.files, "opt/beeline/", release.epoch)
     plain = tarball.packed(package.files, "opt/beeline/", release.epoch, compressed=False)
-    layer = blob(tarball.packed(package.files, "opt/beeline/", release.epoch), "application/vnd.oci.image.layer.v1.tar+gzip")
+    layer = blob(packed, "application/vnd.oci.image.layer.v1.tar+gzip")
     config = document({
         "architecture": release.architecture,
         "os": "linux",

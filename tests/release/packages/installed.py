@@ -3,6 +3,7 @@
 import os
 import pathlib
 import re
+import shlex
 import subprocess
 import sys
 
@@ -30,7 +31,8 @@ softnic run --name packages-$$ -- beeline perf allreduce --plugin "$NCCL_NET_PLU
 
 
 def make_packages(build, folder, formats=None):
-    """Installs the build folder into `folder`/stage and packs it; returns for each format the files of beeline and of softnic."""
+    """Installs the build folder into `folder`/stage and packs it; returns the files of each format, that of beeline
+    before that of softnic."""
     stage = folder / "stage"
     run(["meson", "install", "-C", build, "--no-rebuild", "--quiet"], env={**os.environ, "DESTDIR": str(stage)})
     prefix = next(path.parent for path in stage.rglob("bin") if path.is_dir())
@@ -52,8 +54,7 @@ def run(command, **options):
 
 def stand_ins(root):
     """What must not be on a node without the package of softnic."""
-    names = re.compile(r"(softnic|libcuda|libibverbs|librdmacm)\b")
-    return [path for path in root.rglob("*") if names.match(path.name) and "share/doc/" not in str(path)]
+    return [path for path in root.rglob("*") if re.match(r"softnic$|lib(cuda|ibverbs|rdmacm)\b", path.name)]
 
 
 def check(test, programs, wrapper=()):
@@ -61,3 +62,16 @@ def check(test, programs, wrapper=()):
     path = f"{programs}:/usr/sbin:/usr/bin:/sbin:/bin"
     output = run([*wrapper, "/usr/bin/env", "-i", f"PATH={path}", "HOME=/", "sh", "-c", CHECK])
     test.assertIn("# Wrong elements : 0 OK", output)
+
+
+def check_benchmark(test, programs, folder):
+    """Runs it with the programs of an installation, and looks for what nccl-tests would get."""
+    bench = ["/usr/bin/env", "-i", f"PATH={programs}:/usr/bin:/bin", programs / "beeline-bench", "--profile"]
+    run([*bench, "softnic-host", "--sizes", "8..8", "--out", folder / "bench"])
+    test.assertEqual({path.name for path in (folder / "bench").iterdir()},
+                     {"bench.json", "bench.svg", "beeline.txt", "beeline.perf.json"})
+    words = shlex.split(run([*bench, "one-gpu-softnic", "--dry-run"]), comments=True)
+    for word in words:
+        if re.search("^/|=/", word):
+            test.assertTrue(pathlib.Path(word.rpartition("=")[2]).exists(), word)
+    return words

@@ -53,6 +53,8 @@ class Packages(unittest.TestCase):
         for name in used:
             self.assertTrue((self.root / name.removeprefix("opt/")).exists(), name)
         installed.check(self, self.root / "beeline" / "bin")
+        commands = installed.check_benchmark(self, self.root / "beeline" / "bin", self.root)
+        self.assertIn(f"LD_LIBRARY_PATH={self.root}/beeline-{installed.VERSION}/lib", commands)
         # A folder of that name is not replaced, nor is the link made inside it.
         (self.root / "beeline").unlink()
         (self.root / "beeline").mkdir()
@@ -76,6 +78,8 @@ class Packages(unittest.TestCase):
         venv.create(self.root, with_pip=True)
         installed.run([self.root / "bin" / "pip", "install", "--no-index", "--quiet", *self.packages["wheel"]])
         installed.check(self, self.root / "bin")
+        commands = installed.check_benchmark(self, self.root / "bin", self.root)
+        self.assertRegex(str(commands), "'LD_LIBRARY_PATH=[^']*/site-packages/beeline_nccl/lib'")
         variables = installed.run([self.root / "bin" / "beeline", "env"])
         self.assertIn("/site-packages/beeline_nccl/lib", variables)
         shown = installed.run([self.root / "bin" / "pip", "show", "beeline-nccl"])
@@ -91,11 +95,16 @@ class Packages(unittest.TestCase):
         dpkg = ["dpkg", f"--root={self.root}", "--log=/dev/null", "--force-depends", "--force-script-chrootless"]
         installed.run([*dpkg, "--install", *self.packages["deb"]])
         installed.check(self, self.root / "usr" / "bin")
+        commands = installed.check_benchmark(self, self.root / "usr" / "bin", self.root)
+        self.assertNotIn("LD_LIBRARY_PATH", str(commands))  # the plugin is in the loader's own folders
         shown = installed.run(["dpkg-query", f"--admindir={admin}", "--show", "--showformat=${Version}", "beeline"])
         self.assertEqual(shown, installed.VERSION)
         installed.run([*dpkg, "--purge", "beeline-softnic"])
         self.assertEqual(installed.stand_ins(self.root), [])
+        with self.assertRaisesRegex(AssertionError, "softnic is not in PATH; softnic is in the package beeline-softnic"):
+            installed.check_benchmark(self, self.root / "usr" / "bin", self.root)
         installed.run([*dpkg, "--purge", "beeline"])
+        # Running beeline-bench left nothing here.
         self.assertEqual([path for path in (self.root / "usr").rglob("*") if path.is_file()], [])
 
     def test_rpm(self):
@@ -104,6 +113,7 @@ class Packages(unittest.TestCase):
         self.assertEqual(installed.run(["rpm", "--root", self.root, "--query", "--queryformat", "%{version}", "beeline"]),
                          installed.VERSION)
         installed.check(self, self.root / "usr" / "bin")
+        installed.check_benchmark(self, self.root / "usr" / "bin", self.root)
         installed.run(["rpm", "--root", self.root, "--erase", "--noscripts", "beeline-softnic"])
         self.assertEqual(installed.stand_ins(self.root), [])
 
