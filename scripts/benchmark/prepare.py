@@ -48,6 +48,7 @@ def make_ready(profile, found, named):
             raise Misuse("the build failed; see its output above")
     for file in wanted:
         if not file.is_absolute():
-            raise Misuse(f"{file} is not in PATH; softnic is in the package beeline-softnic, for pip beeline-nccl-softnic")
+            raise Misuse(f"{file} is not in PATH; softnic is in the package beeline-softnic, for pip "
+                         "beeline-nccl-softnic")
         if not file.exists():
             raise Misuse(f"{file} is not built: ninja -C {found.softnic.parents[1]} demo")

@@ -4,6 +4,7 @@ import dataclasses
 import os
 import pathlib
 import platform
+import re
 import subprocess
 import tempfile
 import time
@@ -13,7 +14,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 DOCUMENTS = ["README.md", "CHANGELOG.md", "LICENSE", "NOTICE", "SECURITY.md", "tools/README.md", "bench/README.md",
              "nccl-tests-config/README.md"]
 FOLDERS = ["docs", "tests/fabrics"]
-SUFFIXES = {".md", ".sh", ".yaml", ".toml", ".svg", ".conf", ".service"}
+SUFFIXES = {".md", ".sh", ".yaml", ".toml", ".svg", ".png", ".conf", ".service"}
+LINK = re.compile(r"\[([^\]]*)\]\(([^)#:\s]+)(#[^)\s]*)?\)")
 # The benchmark, which is the command beeline-bench.
 BENCHMARK = ["scripts/bench", "scripts/benchmark/*.py", "nccl-tests-config/*.py", "nccl-tests-config/softnic_rank",
              "nccl-tests-config/profiles/*", "nccl-tests-config/hostfiles/*", "tools/gpu_check/two-hosts.toml"]
@@ -48,7 +50,8 @@ they need no GPU either. It is for tests, and not for the nodes of a cluster."""
 
 
 class Release:
-    def __init__(self, version, revision):
+    def __init__(self, version, revision, maintainer):
+        self.maintainer = maintainer
         self.epoch = int(os.environ["SOURCE_DATE_EPOCH"])
         self.revision = revision  # "251b7f5690", "251b7f5690-dirty", or nothing without git
         # Between releases, each commit has a version of its own, and that of a later commit is newer. The same text
@@ -86,6 +89,8 @@ def read_stage(folder):
         documents += [path for path in sorted((ROOT / folder).rglob("*")) if path.suffix in SUFFIXES]
     for path in documents:
         files[f"share/doc/beeline/{path.relative_to(ROOT)}"] = file_of(path)
+    for name in [name for name in files if name.startswith("share/doc/") and name.endswith(".md")]:
+        files[name] = without_dead_links(name, files)
     for path in (path for pattern in BENCHMARK for path in sorted(ROOT.glob(pattern))):
         files[f"share/beeline/{path.relative_to(ROOT)}"] = file_of(path)
     files["bin/beeline-bench"] = File(b"", 0o777, "../share/beeline/scripts/bench")
@@ -94,6 +99,15 @@ def read_stage(folder):
 
 def file_of(path):
     return File(path.read_bytes(), 0o755 if os.access(path, os.X_OK) else 0o644)
+
+
+def without_dead_links(name, files):
+    """The document without its links to files of the sources that are not in the package; their words stay."""
+    def kept(link):
+        target = os.path.normpath(os.path.join(os.path.dirname(name), link[2]))
+        return link[0] if any(each == target or each.startswith(target + "/") for each in files) else link[1]
+
+    return dataclasses.replace(files[name], data=LINK.sub(kept, files[name].data.decode()).encode())
 
 
 def split(files):

@@ -14,7 +14,7 @@ def write(release, package, folder):
         root = pathlib.Path(scratch) / "root"
         placed = contents.moved(package.files, f"lib/{release.machine}-linux-gnu")
         documents = f"share/doc/{package.name}"
-        placed[f"{documents}/copyright"] = placed.pop(f"{documents}/LICENSE")
+        placed[f"{documents}/copyright"] = placed[f"{documents}/LICENSE"]
         tree = {f"usr/{name}": file for name, file in placed.items()}
         tree["DEBIAN/control"] = contents.File(control_text(release, package).encode())
         if contents.PLUGIN in package.files:  # ldconfig puts it into the loader's list
@@ -40,7 +40,7 @@ def control_text(release, package):
 Package: {package.name}
 Version: {release.version}
 Architecture: {release.architecture}
-Maintainer: The Beeline project
+Maintainer: {release.maintainer}
 Section: libs
 Priority: optional
 Installed-Size: {kilobytes}

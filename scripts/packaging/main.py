@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Packs what scripts/package has built and installed into a folder.
 
-Usage: main.py --version VERSION --revision COMMIT --installed FOLDER --output FOLDER FORMAT...
+Usage: main.py --version VERSION --revision COMMIT --maintainer PERSON --installed FOLDER --output FOLDER FORMAT...
 """
 import argparse
 import pathlib
@@ -27,13 +27,14 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--version", required=True)
     parser.add_argument("--revision", required=True, help="the commit; empty if it is not known")
+    parser.add_argument("--maintainer", required=True, help="who answers for the packages: NAME <ADDRESS>")
     parser.add_argument("--installed", type=pathlib.Path, required=True, help="the prefix of an installation")
     parser.add_argument("--output", type=pathlib.Path, required=True)
     parser.add_argument("formats", nargs="+", choices=WRITERS)
     options = parser.parse_args()
     options.output.mkdir(parents=True, exist_ok=True)
 
-    release = contents.Release(options.version, options.revision)
+    release = contents.Release(options.version, options.revision, options.maintainer)
     files, debug = contents.read_stage(options.installed)
     made = []
     for package in contents.split(files):

@@ -19,7 +19,8 @@ def write(release, package, folder):
         subprocess.run(["rpmbuild", "-bb", "--quiet", "--target", f"{release.machine}-linux",
                         "--define", f"_topdir {top}", "--define", f"tree {top / 'tree'}",
                         "--define", f"_rpmdir {top / 'rpms'}", spec],
-                       check=True, env={**os.environ, "SOURCE_DATE_EPOCH": str(release.epoch)})
+                       check=True, stdout=subprocess.DEVNULL,
+                       env={**os.environ, "SOURCE_DATE_EPOCH": str(release.epoch)})
         made, = (top / "rpms").rglob("*.rpm")
         path.write_bytes(made.read_bytes())
     return path
@@ -51,6 +52,7 @@ Version: {release.version}
 Release: 1
 Summary: {package.summary}
 License: Apache-2.0
+Packager: {release.maintainer}
 Requires: libc.so.6(GLIBC_2.28)(64bit)
 {packages}
 

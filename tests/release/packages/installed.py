@@ -18,6 +18,7 @@ FILES = {
 }
 # A commit after a release, of 2023-11-14 22:13:20.
 SOURCE, REVISION, EPOCH = "0.1.1~dev", "0123456789-dirty", "1700000000"
+MAINTAINER = "A Maintainer <maintainer@localhost>"
 VERSION = "0.1.1~dev202311142213+g0123456789.dirty"
 
 # A process that was given the variables of `beeline env` and no others loads the plugin as NCCL does. Then four
@@ -39,7 +40,8 @@ def make_packages(build, folder, formats=None):
     output = folder / "packages"
     chosen = formats or FORMATS
     run([sys.executable, ROOT / "scripts" / "packaging" / "main.py", "--version", SOURCE, "--revision", REVISION,
-         "--installed", prefix, "--output", output, *chosen], env={**os.environ, "SOURCE_DATE_EPOCH": EPOCH})
+         "--maintainer", MAINTAINER, "--installed", prefix, "--output", output, *chosen],
+        env={**os.environ, "SOURCE_DATE_EPOCH": EPOCH})
     return {each: [next(output.glob(name)) for name in FILES[each]] for each in chosen}
 
 
@@ -55,6 +57,19 @@ def run(command, **options):
 def stand_ins(root):
     """What must not be on a node without the package of softnic."""
     return [path for path in root.rglob("*") if re.match(r"softnic$|lib(cuda|ibverbs|rdmacm)\b", path.name)]
+
+
+def check_documents(test, root):
+    """Each relative link leads to a file, and the files for administrators are there."""
+    readme, = root.rglob("share/doc/beeline/README.md")
+    for page in readme.parent.rglob("*.md"):
+        for target in re.findall(r"\]\(([^)\s#:]+)[^)\s:]*\)", page.read_text(encoding="utf-8")):
+            test.assertTrue((page.parent / target).exists(), f"{page}: {target}")
+    share = readme.parents[2]
+    for name in ("man/man1/beeline-perf.1", "bash-completion/completions/beeline", "zsh/site-functions/_beeline",
+                 "beeline/prometheus-rules.yml", "doc/beeline/docs/deploy/slurm-job.sh",
+                 "doc/beeline/docs/deploy/nccl.conf", "doc/beeline/docs/deploy/beeline-export.service", "doc/beeline/tests/fabrics/dgx-8rail.toml"):
+        test.assertTrue((share / name).exists(), name)
 
 
 def check(test, programs, wrapper=()):

@@ -44,6 +44,7 @@ class Packages(unittest.TestCase):
         ours, softnic = (command.replace("FILE", str(path)) for path in self.packages["tarball"])
         installed.run(["sh", "-c", ours])
         self.assertEqual(installed.stand_ins(self.root), [])
+        installed.check_documents(self, self.root / f"beeline-{installed.VERSION}")
         installed.run(["sh", "-c", softnic])
         used = set()
         for file in sorted((installed.ROOT / "docs").glob("deploy/*")) + [installed.ROOT / "docs" / "monitoring.md"]:
@@ -84,6 +85,7 @@ class Packages(unittest.TestCase):
         self.assertIn("/site-packages/beeline_nccl/lib", variables)
         shown = installed.run([self.root / "bin" / "pip", "show", "beeline-nccl"])
         self.assertIn(f"\nVersion: {installed.VERSION.replace('~', '.')}\n", shown)
+        installed.check_documents(self, self.root)
         installed.run([self.root / "bin" / "pip", "uninstall", "--yes", "--quiet", "beeline-nccl-softnic"])
         self.assertEqual(installed.stand_ins(self.root), [])
 
@@ -97,8 +99,10 @@ class Packages(unittest.TestCase):
         installed.check(self, self.root / "usr" / "bin")
         commands = installed.check_benchmark(self, self.root / "usr" / "bin", self.root)
         self.assertNotIn("LD_LIBRARY_PATH", str(commands))  # the plugin is in the loader's own folders
-        shown = installed.run(["dpkg-query", f"--admindir={admin}", "--show", "--showformat=${Version}", "beeline"])
-        self.assertEqual(shown, installed.VERSION)
+        shown = installed.run(["dpkg-query", f"--admindir={admin}", "--show", "--showformat=${Version} ${Maintainer}",
+                               "beeline"])
+        self.assertEqual(shown, f"{installed.VERSION} {installed.MAINTAINER}")
+        installed.check_documents(self, self.root)
         installed.run([*dpkg, "--purge", "beeline-softnic"])
         self.assertEqual(installed.stand_ins(self.root), [])
         with self.assertRaisesRegex(AssertionError, "softnic is not in PATH; softnic is in the package beeline-softnic"):
@@ -114,6 +118,7 @@ class Packages(unittest.TestCase):
                          installed.VERSION)
         installed.check(self, self.root / "usr" / "bin")
         installed.check_benchmark(self, self.root / "usr" / "bin", self.root)
+        installed.check_documents(self, self.root)
         installed.run(["rpm", "--root", self.root, "--erase", "--noscripts", "beeline-softnic"])
         self.assertEqual(installed.stand_ins(self.root), [])
 
@@ -142,6 +147,7 @@ class Packages(unittest.TestCase):
         plain = subprocess.run(["gzip", "-d"], input=blob(layer), capture_output=True, check=True).stdout
         self.assertEqual(config["rootfs"]["diff_ids"], [f"sha256:{hashlib.sha256(plain).hexdigest()}"])
         self.assertEqual(installed.stand_ins(self.root), [])
+        installed.check_documents(self, self.root)
         with tarfile.open(self.packages["tarball"][1]) as archive:
             archive.extractall(self.root)
         softnic = self.root / f"beeline-{installed.VERSION}" / "bin"
