@@ -30,7 +30,7 @@ def relations(package):
     """What it works with, and how the loader gets to know the plugin."""
     if package.name == contents.SOFTNIC.name:
         return "Recommends: beeline", ""
-    return (f"Recommends: libibverbs\nRecommends: librdmacm\nSuggests: {contents.SOFTNIC.name}",
+    return (f"Recommends: libibverbs\nRecommends: librdmacm\nSuggests: python3\nSuggests: {contents.SOFTNIC.name}",
             "%post -p /sbin/ldconfig\n%postun -p /sbin/ldconfig\n")
 
 
