@@ -40,7 +40,7 @@ ROTATION = (
     ("plugin_only", ("plain",), 13, ("meson.build", "plugin/abi/meson.build", "tests/release/packages/")),
     ("mutations", ("plain",), 13, ("tests/mutations/",)),
     ("vm-boot-6", ("plain",), 13, ("scripts/vm", "tests/vm/")),
-    ("packages", ("plain",), 13, ("scripts/package", "tests/release/packages/")),
+    ("packages", ("plain",), 13, ("nccl-tests-config/", "scripts/bench", "scripts/package", "tests/release/packages/")),
     ("fuzz-wire", ("plain",), 3, ("plugin/wire/", "plugin/memory/", "tests/fuzz/")),
     ("fuzz-topology", ("plain",), 3, ("topology/", "tests/fuzz/")),
     *((f"foreign-{group}", ("plain",), 3, ("softnic/", "tests/beds/fabric/"))
