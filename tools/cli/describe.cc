@@ -169,8 +169,8 @@ std::string zsh_completion(const CLI::App& program) {
                                     ? ""
                                     : ":" + zsh_text(option->get_type_name()) + ":_files";
       for (const std::string& name : option->get_lnames()) {
-        cases += " \\\n      " +
-                 quoted("--" + name + "[" + zsh_text(option->get_description()) + "]" + value);
+        cases += " \\\n      " + quoted(fmt::format("--{}[{}]{}", name,
+                                                    zsh_text(option->get_description()), value));
       }
     }
     cases += " \\\n      '*:file:_files' ;;\n";
