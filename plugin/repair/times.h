@@ -88,7 +88,7 @@ inline constexpr std::int64_t kLongestNewsNs = kNsPerSec;
 // device has stopped, because PCIe delivers writes within microseconds, and a root port gives up a
 // device that has not answered for 50 ms. A rail also waits so long for another device, by which
 // nothing can flush what the former one has written.
-inline constexpr std::int64_t kLongestPostedNs = 200 * kNsPerMs;
+inline constexpr std::int64_t kLongestPostedNs = kNsPerSec;
 // A receiver waits this long for data that its device has acknowledged: the completion comes within
 // microseconds of the acknowledgment or, from a device that has lost the data, never.
 inline constexpr std::int64_t kLongestArrivalNs = kNsPerSec;
@@ -118,7 +118,7 @@ inline constexpr std::int64_t kFalseAlarmNs =
 // A new queue pair waits this long for flushes and registrations that still use the former one,
 // which take microseconds and milliseconds, and for kLongestPostedNs if it is of another device;
 // after that it is given up, and the path is tried again.
-inline constexpr std::int64_t kLongestJoinNs = kNsPerSec;
+inline constexpr std::int64_t kLongestJoinNs = 2 * kNsPerSec;
 static_assert(kLongestPostedNs < kLongestJoinNs);
 // A generation that has lived longer than this has not failed because the way to the peer is still
 // broken, so the next attempts begin with the shortest delay again.

@@ -113,31 +113,23 @@ void GpuFlush::leave_lost_rails() {
   }
 }
 
-// One READ for each registration that a line in flight names. Which of them are of GPU memory is
-// not known here.
+// One READ for each buffer, because data that has arrived may wait for a flush that NCCL has not
+// asked for yet. When they have completed, all that the path has brought is visible.
 std::optional<std::uint8_t> GpuFlush::read_back(const Path& path) {
-  constexpr std::size_t kMost = 8;
   constexpr std::uint8_t kNeverCompletes = 1;  // the fence waits for as long as it may
   const std::unique_lock lock(preparing_, std::try_to_lock);
   if (!lock) return std::nullopt;
   if (flusher_ == nullptr || flusher_->has_left(path.rail)) return 0;
   const FenceRead fence = {.path = path.index, .generation = path.generation};
-  std::array<std::uint32_t, kMost> keys;
   std::uint8_t count = 0;
   bool is_complete = true;
-  const std::shared_ptr<RegisteredBuffers> buffers = comm_.buffers();
-  lines_.each_waiting([&](const LineTable::Owner&, const wire::CreditLine& line) {
-    if (!is_complete || line.capacity == 0) return;
-    // The line has the key of the device that the rail had when it was granted.
-    const auto remote = buffers->remote_key(path.rail, line.address, line.capacity);
-    if (!remote) return;
-    const std::uint32_t key = *remote;
-    const auto end = keys.begin() + count;
-    if (std::find(keys.begin(), end, key) != end) return;
-    is_complete = count < kMost && flusher_->read_for_fence(path.rail, line.address, key, fence);
-    if (is_complete) keys[count++] = key;
-  });
-  return is_complete ? count : static_cast<std::uint8_t>(count + kNeverCompletes);
+  const auto read = [&](std::uint64_t address, std::uint32_t key) {
+    is_complete = is_complete && flusher_->read_for_fence(path.rail, address, key, fence);
+    if (is_complete) ++count;
+  };
+  if (!comm_.buffers()->each_to_flush(path.rail, read)) return std::nullopt;
+  if (is_complete) return count;
+  return flush_by_host() ? std::uint8_t{0} : static_cast<std::uint8_t>(count + kNeverCompletes);
 }
 
 void GpuFlush::on_read_back(const Path& path, const ibv_wc& completion) noexcept {
@@ -209,7 +201,7 @@ bool GpuFlush::settle() {
 bool GpuFlush::is_settled(std::size_t rail) const noexcept {
   const std::int64_t now = now_ns();
   return std::ranges::all_of(paths(), [&](const Path& path) {
-    return path.rail != rail || (!path.counts && now - path.stopped_ns >= times::kLongestPostedNs);
+    return path.rail != rail || (!path.counts && now >= path.visible_ns);
   });
 }
 

@@ -78,7 +78,8 @@ struct Path {
   // --- The rest ---
   const Device* first_device = nullptr;  // with which the path was made when the comm was
   PathResources* resources = nullptr;    // in use now; the connection holds them
-  std::int64_t stopped_ns = 0;           // when this end last reported what the path has brought
+  // When all that it had brought is visible to a GPU. Only while it does not count.
+  std::int64_t visible_ns = 0;
   // The device for which the buffers have the keys of the rail. It is the same in all paths of the
   // rail: that of the path which joined last. Null: all of them have been missing so far.
   const Device* rail_device = nullptr;

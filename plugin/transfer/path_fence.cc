@@ -16,6 +16,7 @@
 
 #include "common/base/clock.h"
 #include "common/check/assert.h"
+#include "plugin/repair/times.h"
 #include "plugin/transfer/recv_comm.h"
 #include "plugin/transfer/send_comm.h"
 
@@ -68,8 +69,10 @@ void Comm::set_state(Path& path, PathState next) {
   const bool has_posted = path.posts;
   const bool has_granted = path.grants;
   const bool has_counted = path.counts;
+  const bool is_visible = path.is_read_back && path.fence_left == 0;
   path.set_state(next);
-  if (has_counted && !path.counts) path.stopped_ns = now_ns();
+  if (has_counted && !path.counts)
+    path.visible_ns = now_ns() + (is_visible ? 0 : times::kLongestPostedNs);
   if (has_posted && !path.posts) {
     stats_.fail_path(path.index);
     if (path.is_stand_in())  // it waits for its own device from now on

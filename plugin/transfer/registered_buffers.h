@@ -62,6 +62,19 @@ class RegisteredBuffers final : public RailBuffers,
   // The key by which the peer can write to these bytes on this rail, if they are registered.
   std::optional<std::uint32_t> remote_key(std::size_t rail, std::uint64_t address,
                                           std::uint32_t bytes);
+  // Calls `f(address, key)` for each buffer that this rail may write to and whose data needs
+  // flushes. False: not now.
+  template <class F>
+  bool each_to_flush(std::size_t rail, F&& f) {
+    const std::unique_lock lock(mutex_, std::try_to_lock);
+    if (!lock) return false;
+    for (const MemoryHandle* const handle : handles_) {
+      if (!handle->flush.any || (handle->rails >> rail & 1) == 0 || handle->buffer.size == 0)
+        continue;
+      f(reinterpret_cast<std::uint64_t>(handle->buffer.data), handle->rkeys[rail]);
+    }
+    return true;
+  }
 
  private:
   Result<std::vector<Rail>> rails();

@@ -427,7 +427,7 @@ TEST_CASE("engine: a device that refuses one queue pair after the other ends the
   }
 }
 
-TEST_CASE("engine: a queue pair that cannot be joined is given up after a second") {
+TEST_CASE("engine: a queue pair that cannot be joined is given up after two seconds") {
   TimedEngine end(one_path(true));
   end.lose_path();
   end.now.ns += 100 * kMs;
@@ -438,7 +438,7 @@ TEST_CASE("engine: a queue pair that cannot be joined is given up after a second
   CHECK(end.take(Event::kJoinLater).empty());
   CHECK(end.engine.needs_service());
   CHECK(has(end.look(), Command::kJoin));
-  end.now.ns += kSec;
+  end.now.ns += 2 * kSec;
   CHECK(has(end.take(Event::kJoinLater), Command::kDiscardMade));
   CHECK(end.engine.status(0).state == PathState::kClear);
 }
