@@ -6,9 +6,11 @@
 #include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "common/base/help_format.h"
 #include "common/base/version.h"
 #include "softnic/cli/common.h"
 #include "softnic/cli/subcommands.h"
@@ -57,13 +59,11 @@ CLI::App* add_ctl(CLI::App& app, Line& line) {
   ctl->add_option("--script", line.script, "Commands with times, from a file or - (stdin)");
   ctl->add_option("target", line.target, "[host/]device[:port]");
   ctl->add_option("command", line.commands,
-                  "Of a port: down, up, rate=200M|max, latency=50us, jitter=50us,\n"
-                  "loss=2.5%, loss-sent=2.5%, loss-over=4096, blackhole,\n"
-                  "pause, pause=200ms, resume, error=STATUS@N,\n"
-                  "corrupt@N, discard=BYTES@N, gid=3:fe80::1|none, pkey=0x8001,\n"
-                  "lid=7, event=NAME, reset. Of a device: remove, return,\n"
-                  "refuse-err=on|off, refuse-gpu=on|off, hide-events=on|off,\n"
-                  "command=100ms");
+                  "Of a port: down, up, rate=200M|max, latency=50us, jitter=50us, loss=2.5%, "
+                  "loss-sent=2.5%, loss-over=4096, blackhole, pause, pause=200ms, resume, "
+                  "error=STATUS@N, corrupt@N, discard=BYTES@N, gid=3:fe80::1|none, pkey=0x8001, "
+                  "lid=7, event=NAME, reset. Of a device: remove, return, refuse-err=on|off, "
+                  "refuse-gpu=on|off, hide-events=on|off, command=100ms");
   return ctl;
 }
 
@@ -93,21 +93,61 @@ CLI::App* add_chaos(CLI::App& app, Line& line) {
   chaos->add_option("--every", line.chaos.every, "Time between two disturbances, on average");
   chaos->add_option("--spare", line.chaos.spare, "A port to leave alone; may be repeated");
   chaos->add_option("--kinds", line.chaos.kinds,
-                    "Any of down,blackhole,pause,loss,jitter,error,event,remove,\n"
-                    "refuse-err,corrupt,path-error");
+                    "One or more of down, blackhole, pause, loss, jitter, error, event, remove, "
+                    "refuse-err, corrupt, path-error, with commas between them");
   chaos->add_flag("--plan", line.chaos.plan_only, "Print the script instead of playing it");
   return chaos;
 }
 
-// Without this, the parser would only say that a subcommand is missing.
-int unknown_word(const std::string& word) {
-  const std::vector<std::string> known{"run", "ls", "ctl", "log", "chaos", "traffic"};
+// "; did you mean ls?", or empty if none is similar.
+std::string did_you_mean(const std::string& word, const std::vector<std::string>& known) {
+  const std::string meant = softnic::nearest_name(word, known);
+  return meant.empty() ? "" : "; did you mean " + meant + "?";
+}
+
+// Without these three, the parser would only say that something is missing or was not expected.
+std::string no_subcommand(const CLI::App& app, const std::string& word) {
+  std::vector<std::string> known;
+  for (const CLI::App* const one : app.get_subcommands({})) known.push_back(one->get_name());
+  if (word.empty() || word.starts_with('-')) {
+    return "name a subcommand: " + softnic::list_text(known) + "; softnic --help describes them";
+  }
+  const std::string meant = did_you_mean(word, known);
+  return "\"" + word + "\" is not a subcommand" + (meant.empty() ? "; the" : meant + " The") +
+         " subcommands are " + softnic::list_text(known);
+}
+
+std::string no_option(const CLI::App& command, const std::string& word) {
+  const std::string option = word.substr(0, word.find('='));
+  std::vector<std::string> known;
+  for (const CLI::Option* const one : command.get_options()) {
+    for (const std::string& name : one->get_lnames()) known.push_back("--" + name);
+  }
+  const std::string meant = did_you_mean(option, known);
+  return command.get_name() + " has no option " + option +
+         (meant.empty() ? "; its options are " + softnic::list_text(known) : meant);
+}
+
+int report_mistake(const CLI::App& app, const CLI::ParseError& error, const std::string& word) {
+  const std::vector<CLI::App*> named = app.get_subcommands();
+  if (named.empty()) {
+    return softnic::cli::report_error(no_subcommand(app, word), softnic::cli::kUsage);
+  }
+  const CLI::App& command = *named.front();
+  for (const std::string& extra : command.remaining()) {
+    if (!extra.starts_with('-')) continue;
+    return softnic::cli::report_error(no_option(command, extra), softnic::cli::kUsage);
+  }
   return softnic::cli::report_error(
-      "\"" + word + "\" is not a subcommand; the subcommands are " + softnic::list_text(known),
+      command.get_name() + ": " + error.what() + "; see softnic " + command.get_name() + " --help",
       softnic::cli::kUsage);
 }
 
-int start_run(const Line& line, const std::vector<std::string>& extras) {
+int start_run(const Line& line, const CLI::App& command) {
+  const std::vector<std::string> extras = command.remaining();
+  if (!extras.empty() && extras.front().starts_with("--")) {
+    return softnic::cli::report_error(no_option(command, extras.front()), softnic::cli::kUsage);
+  }
   if (!extras.empty())
     return softnic::cli::report_error("run: \"" + extras.front() +
                                           "\" is not an option; put -- before " +
@@ -134,12 +174,13 @@ int dispatch(int argc, char** argv) {
   CLI::App app("A software RDMA NIC: fabrics, their ports, and programs on them", "softnic");
   app.set_version_flag("--version", std::string("softnic ") + beeline::kBuild,
                        "Print the version and exit");
+  app.formatter(std::make_shared<beeline::HelpFormat>());  // of the subcommands, too
   CLI::App* const run = add_run(app, line);
   CLI::App* const ls = add_ls(app, line);
+  add_ctl(app, line);
   CLI::App* const log = add_log(app, line);
   CLI::App* const chaos = add_chaos(app, line);
   CLI::App* const traffic = add_traffic(app, line);
-  add_ctl(app, line);
   app.require_subcommand(1);
   // Arguments after -- belong to the command and not to this parser.
   char** const end = argv + argc;
@@ -147,12 +188,12 @@ int dispatch(int argc, char** argv) {
   if (split != end) line.run.command.assign(split + 1, end);
   try {
     app.parse(static_cast<int>(split - argv), argv);
+  } catch (const CLI::Success& asked) {  // for the help or the version
+    return app.exit(asked);
   } catch (const CLI::ParseError& error) {
-    const std::string word = argc > 1 ? argv[1] : "-";
-    if (app.get_subcommands().empty() && !word.starts_with('-')) return unknown_word(word);
-    return app.exit(error) == 0 ? 0 : softnic::cli::kUsage;
+    return report_mistake(app, error, argc > 1 ? argv[1] : "");
   }
-  if (run->parsed()) return start_run(line, run->remaining());
+  if (run->parsed()) return start_run(line, *run);
   if (ls->parsed()) return softnic::cli::ls(line.run.name);
   if (log->parsed()) return softnic::cli::log(line.run.name, line.follow);
   if (traffic->parsed()) return softnic::cli::traffic(line.traffic);

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/base/help_format.h"
 #include "tools/cli/describe.h"
 #include "tools/cli/exit_status.h"
 #include "tools/cli/text_width.h"
@@ -21,22 +22,6 @@
 
 namespace beeline::tools {
 namespace {
-
-// The help, with lines that are no longer than the terminal is wide.
-class HelpFormat : public CLI::Formatter {
- public:
-  std::string make_option_desc(const CLI::Option* option) const override {
-    return wrapped(option->get_description(), 0, help_width() - get_column_width());
-  }
-  std::string make_footer(const CLI::App* app) const override {
-    std::string text;
-    for (const std::string& line : CLI::detail::split(app->get_footer(), '\n')) {
-      const std::size_t indent = std::min(line.find_first_not_of(' '), line.size());
-      text += line.substr(0, indent) + wrapped(line.substr(indent), indent, help_width()) + "\n";
-    }
-    return text;
-  }
-};
 
 // Refuses what CLI11 would not convert, and says what a number looks like. CLI11 would also accept
 // -1 as the largest unsigned number.
@@ -168,7 +153,8 @@ void Subcommand::set_footer(std::string text) { app_.footer(std::move(text)); }
 
 CommandLine::CommandLine(const char* name, const char* summary, const std::string& version)
     : app_(std::make_unique<CLI::App>(summary, name)) {
-  app_->set_version_flag("--version", version, "Print the version and exit");
+  app_->set_version_flag("--version", fitted(version, output_width()),
+                         "Print the version and exit");
   app_->require_subcommand(1);
   app_->formatter(std::make_shared<HelpFormat>());  // of the subcommands, too
 }

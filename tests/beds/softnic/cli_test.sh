@@ -47,8 +47,12 @@ PYTHON
 
 on() { "$softnic" run --name "$name" "$@"; }
 
-check 'no subcommand' 2 'subcommand is required' "$softnic"
+check 'no subcommand' 2 'softnic: name a subcommand: run, ls' "$softnic"
 check 'a wrong subcommand' 2 '"frob" is not a subcommand; the subcommands are run, ls, ctl, log, chaos and traffic' "$softnic" frob
+check 'a subcommand that is nearly one' 2 '"rnu" is not a subcommand; did you mean run? The subcommands are run, ' "$softnic" rnu
+check 'a wrong option' 2 'softnic: ls has no option --nam; did you mean --name?' "$softnic" ls --nam x
+check 'a wrong option of run' 2 'softnic: run has no option --hots; did you mean --host?' "$softnic" run --hots h0 -- true
+check 'a missing option' 2 'softnic: chaos: --for is required; see softnic chaos --help' "$softnic" chaos
 check 'its version' 0 'softnic 0.' "$softnic" --version
 check 'run without --' 2 'put -- before the command' on true
 check 'run without a command' 2 'no command' on
