@@ -15,7 +15,6 @@
 #include "topology/path.h"
 #include "topology/render/display_names.h"
 #include "topology/render/name_list.h"
-#include "topology/render/table.h"
 
 namespace beeline::topology {
 namespace {
@@ -138,7 +137,7 @@ bool is_plain(std::string_view name) {
 
 }  // namespace
 
-std::string assignment_text(const Graph& graph, const Assignment& assignment) {
+std::string assignment_text(const Graph& graph, const Assignment& assignment, std::size_t width) {
   const DisplayNames names(graph);
   std::string text;
   if (!assignment.gpus.empty()) {
@@ -151,7 +150,7 @@ std::string assignment_text(const Graph& graph, const Assignment& assignment) {
     }
     const NcclColumn nccl(graph, names, assignment);
     nccl.add_to(rows);
-    text = aligned(rows) + reasons.text() + nccl.line();
+    text = aligned(rows, width) + reasons.text() + nccl.line();
   }
   GroupedLines spares;
   for (const SpareNic& spare : assignment.spares) spares.add(spare.reason, names[spare.nic]);

@@ -6,13 +6,15 @@
 #include <string>
 
 #include "topology/assignment.h"
+#include "topology/render/table.h"
 
 namespace beeline::topology {
 
 // A line for each GPU: its address, its NICs, their distance, and the slowest link between them.
 // Then the reasons, once for all GPUs with the same reason, NCCL's own choice, and the NICs that no
-// GPU uses.
-std::string assignment_text(const Graph& graph, const Assignment& assignment);
+// GPU uses. Only the table keeps to `width`.
+std::string assignment_text(const Graph& graph, const Assignment& assignment,
+                            std::size_t width = kAnyWidth);
 
 // The standby NICs of each GPU, the best first.
 std::string standby_text(const Graph& graph, const Assignment& assignment);

@@ -9,7 +9,6 @@
 #include "topology/distance.h"
 #include "topology/render/display_names.h"
 #include "topology/render/gpu_links.h"
-#include "topology/render/table.h"
 
 namespace beeline::topology {
 namespace {
@@ -29,7 +28,7 @@ constexpr const char* kNothing = "no GPU and no RDMA NIC\n";
 
 }  // namespace
 
-std::string matrix_text(const Graph& graph) {
+std::string matrix_text(const Graph& graph, std::size_t width) {
   const DisplayNames names(graph);
   const std::vector<NodeIndex> devices = shown_devices(graph, names);
   if (devices.empty()) return kNothing;
@@ -57,10 +56,11 @@ std::string matrix_text(const Graph& graph) {
   }
   const bool is_nvlink = gpu_links.starts_with("NV");
   const char* links = is_nvlink ? "  NV#   through # NVLinks\n" : "  XGMI  through xGMI links\n";
-  return aligned(rows) + legend(true) + (gpu_links.empty() ? "" : links);
+  return aligned(rows, width) + legend(true) + (gpu_links.empty() ? "" : links);
 }
 
-std::string gpu_nic_matrix_text(const Graph& graph, const Assignment& assignment) {
+std::string gpu_nic_matrix_text(const Graph& graph, const Assignment& assignment,
+                                std::size_t width) {
   if (graph.gpus().empty() && graph.nics().empty()) return kNothing;
   const DisplayNames names(graph);
   const Distances distances(graph);
@@ -77,7 +77,7 @@ std::string gpu_nic_matrix_text(const Graph& graph, const Assignment& assignment
                     (is_used ? "*" : ""));
     }
   }
-  return aligned(rows) + "\n  *     the GPU uses this NIC" + legend(false);
+  return aligned(rows, width) + "\n  *     the GPU uses this NIC" + legend(false);
 }
 
 }  // namespace beeline::topology

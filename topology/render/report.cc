@@ -8,7 +8,6 @@
 #include "topology/render/display_names.h"
 #include "topology/render/gpu_links.h"
 #include "topology/render/name_list.h"
-#include "topology/render/table.h"
 
 namespace beeline::topology {
 namespace {
@@ -59,7 +58,7 @@ std::string states_text(const Node& node) {
 
 }  // namespace
 
-std::string nics_text(const Graph& graph) {
+std::string nics_text(const Graph& graph, std::size_t width) {
   if (graph.nics().empty()) return "";
   const DisplayNames names(graph);
   std::vector<Cells> rows{{"NIC", "address", "NUMA node", "ports", "state", "interface"}};
@@ -69,7 +68,7 @@ std::string nics_text(const Graph& graph) {
                     node.numa < 0 ? "?" : fmt::to_string(node.numa), rates_text(node),
                     states_text(node), interfaces_text(node)});
   }
-  return aligned(rows);
+  return aligned(rows, width);
 }
 
 std::string ports_text(const Node& node) {

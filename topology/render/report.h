@@ -7,6 +7,7 @@
 
 #include "topology/findings.h"
 #include "topology/graph.h"
+#include "topology/render/table.h"
 
 namespace beeline::topology {
 
@@ -22,7 +23,7 @@ std::string models_text(const Graph& graph);
 std::string ports_text(const Node& node);
 
 // A table of the NICs, for a machine without GPUs; empty if there is none.
-std::string nics_text(const Graph& graph);
+std::string nics_text(const Graph& graph, std::size_t width = kAnyWidth);
 
 // A line for each finding of that severity, one line for several devices with the same finding;
 // empty if there is none. GPUs whose NIC is far are left out, because the verdict and the

@@ -12,6 +12,7 @@
 #include "topology/render/matrix.h"
 #include "topology/render/name_list.h"
 #include "topology/render/report.h"
+#include "topology/render/table.h"
 #include "topology/render/utf8.h"
 #include "topology/render/verdict.h"
 
@@ -37,6 +38,21 @@ constexpr const char* kSmall =
     "   gpu 90:01.0\n";
 
 }  // namespace
+
+TEST_CASE("render: a table that is too wide breaks long cells, then has parts", "[topology]") {
+  const std::vector<Cells> rows = {
+      {"name", "number", "remark"}, {"one", "1000", "a remark of several words"}, {"two", "2", ""}};
+  CHECK(aligned(rows) ==
+        "name  number  remark\none   1000    a remark of several words\ntwo   2\n");
+  CHECK(aligned(rows, 30) ==
+        "name  number  remark\n"
+        "one   1000    a remark of\n"
+        "              several words\n"
+        "two   2\n");
+  CHECK(aligned(rows, 20) ==
+        "name  number\none   1000\ntwo   2\n\n"
+        "name  remark\none   a remark of\n      several words\ntwo\n");
+}
 
 TEST_CASE("matrix: as nvidia-smi's readers know it") {
   CHECK(matrix_text(make_machine(kSmall)) ==
