@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "tools/cli/text_width.h"
 #include "topology/render/name_list.h"
 #include "topology/render/table.h"
 #include "topology/render/utf8.h"
@@ -108,23 +109,24 @@ std::set<std::string> odd_hosts(const std::vector<Row>& facts, const std::vector
 
 }  // namespace
 
-std::string different_facts(const std::vector<Examined>& hosts) {
+std::string different_facts(const std::vector<Examined>& hosts, std::size_t width) {
   std::vector<topology::Cells> table;
   for (const Row& row : rows_of(hosts)) {
     if (differs(row)) table.push_back({printable(row.name), values_text(row)});
   }
-  return table.empty() ? "" : topology::aligned(table);
+  return table.empty() ? "" : topology::aligned(table, width);
 }
 
-std::string compare_text(const std::vector<Examined>& hosts) {
+std::string compare_text(const std::vector<Examined>& hosts, std::size_t width) {
   const std::vector<Row> facts = rows_of(hosts);
   const std::vector<Row> problems = problems_of(hosts);
   const std::set<std::string> odd = odd_hosts(facts, problems);
   if (odd.empty()) return fmt::format("{} hosts: no difference\n", hosts.size());
-  std::string text =
+  std::string text = tools::fitted(
       fmt::format("{} hosts: {} {} from the others: {}\n", hosts.size(), odd.size(),
-                  odd.size() == 1 ? "differs" : "differ", named(Names(odd.begin(), odd.end())));
-  if (const std::string table = different_facts(hosts); !table.empty()) {
+                  odd.size() == 1 ? "differs" : "differ", named(Names(odd.begin(), odd.end()))),
+      width);
+  if (const std::string table = different_facts(hosts, width); !table.empty()) {
     text += "\nDifferent\n" + table;
   }
   std::vector<topology::Cells> table;
@@ -132,7 +134,7 @@ std::string compare_text(const std::vector<Examined>& hosts) {
   for (const Row& row : problems) {
     table.push_back({printable(row.name), printable(named(row.hosts_of.begin()->second))});
   }
-  if (!table.empty()) text += "\nFound on some\n" + topology::aligned(table);
+  if (!table.empty()) text += "\nFound on some\n" + topology::aligned(table, width);
   return text;
 }
 

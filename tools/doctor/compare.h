@@ -19,9 +19,9 @@ struct Examined {
 
 // The first line is the verdict; then a row for each fact that differs, with the most frequent
 // value first; then the failures and warnings that not all hosts have.
-std::string compare_text(const std::vector<Examined>& hosts);
+std::string compare_text(const std::vector<Examined>& hosts, std::size_t width);
 // Only the facts that differ, as a table. Empty if none does.
-std::string different_facts(const std::vector<Examined>& hosts);
+std::string different_facts(const std::vector<Examined>& hosts, std::size_t width);
 
 // Whether a fact differs, or a failure or warning is not everywhere.
 bool do_differ(const std::vector<Examined>& hosts);

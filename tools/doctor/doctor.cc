@@ -2,6 +2,7 @@
 #include "tools/doctor/doctor.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <utility>
@@ -9,6 +10,8 @@
 #include "common/base/host.h"
 #include "tools/cli/exit_status.h"
 #include "tools/cli/output_file.h"
+#include "tools/cli/text_style.h"
+#include "tools/cli/text_width.h"
 #include "tools/doctor/compare.h"
 #include "tools/doctor/loaded_plugin.h"
 #include "tools/doctor/record.h"
@@ -24,8 +27,9 @@ using checks::CounterSamples;
 using checks::Tree;
 
 int write(const Options& options, const std::string& host, const std::vector<Finding>& findings) {
-  const std::string text =
-      options.json ? json_report(host, findings) : text_report(host, findings, options.all);
+  const std::string text = options.json
+                               ? json_report(host, findings)
+                               : text_report(host, findings, options.all, tools::output_style());
   const Outcome<void> written = tools::write_output(std::string(tools::kStdout), text);
   if (!written) return tools::print_error(written.error());
   return has_problem(findings) ? tools::kFailed : 0;
@@ -79,8 +83,8 @@ int compare(const Options& options) {
     if (!examined) return tools::print_error(examined.error(), tools::kUsage);
     hosts.push_back(*std::move(examined));
   }
-  const Outcome<void> written =
-      tools::write_output(std::string(tools::kStdout), compare_text(hosts));
+  const Outcome<void> written = tools::write_output(std::string(tools::kStdout),
+                                                    compare_text(hosts, tools::terminal_width()));
   if (!written) return tools::print_error(written.error());
   return do_differ(hosts) ? tools::kFailed : 0;
 }
@@ -106,7 +110,9 @@ int record(const Options& options) {
 
 int run(const Options& options) {
   if (options.list) {
-    const Outcome<void> written = tools::write_output(std::string(tools::kStdout), kinds_table());
+    const Outcome<void> written = tools::write_output(
+        std::string(tools::kStdout),
+        ::isatty(STDOUT_FILENO) == 1 ? kinds_text(tools::output_style()) : kinds_table());
     return written ? 0 : tools::print_error(written.error());
   }
   if (options.serve || looks_at_several_hosts(options)) return look_at_several_hosts(options);

@@ -18,9 +18,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 using checks::Kind;
+using tools::TextStyle;
 using topology::printable;
-
-constexpr std::size_t kWidth = 100;
 
 std::string_view word_of(Severity severity) noexcept {
   switch (severity) {
@@ -72,43 +71,61 @@ std::string verdict(const std::vector<Finding>& findings) {
   return text;
 }
 
-std::string row(const char* title, const std::string& text, bool is_command = false) {
+// At the beginning of a line of the report.
+std::string marked(Severity severity, const TextStyle& style) {
+  const auto color = severity == Severity::kFailure   ? tools::Color::kRed
+                     : severity == Severity::kWarning ? tools::Color::kYellow
+                     : severity == Severity::kOk      ? tools::Color::kGreen
+                                                      : tools::Color::kNone;
+  const std::string_view word = word_of(severity);
+  return tools::colored(word, color, style.in_color) + std::string(9 - word.size(), ' ');
+}
+
+// A command has no limit: it must stay on one line, to be pasted.
+std::string row(const char* title, const std::string& text, std::size_t width = std::string::npos) {
   if (text.empty()) return {};
-  const std::string clean = printable(text);
-  // A command must stay on one line, to be pasted.
-  return fmt::format("         {:<6}{}\n", title,
-                     is_command ? clean : tools::wrapped(clean, 15, kWidth));
+  return fmt::format("         {:<6}{}\n", title, tools::wrapped(printable(text), 15, width));
+}
+
+// The fact, and the id behind it or in the next line.
+std::string with_id(const Finding& finding, std::size_t width) {
+  const std::string fact = tools::wrapped(printable(finding.fact), 9, width);
+  const std::string id = fmt::format("[{}]", finding.id);
+  const std::size_t end = fact.rfind('\n');
+  const std::size_t column = end == std::string::npos ? 9 + fact.size() : fact.size() - end - 1;
+  return fact + (column + 2 + id.size() <= width ? "  " : "\n         ") + id;
 }
 
 // One paragraph for all findings of a kind: what was seen, each on a line, then the rest once. A
 // command is shown for each, since its names differ.
-std::string paragraph(std::span<const Finding> findings) {
+std::string paragraph(std::span<const Finding> findings, const TextStyle& style) {
   const Finding& first = findings.front();
   std::string text;
   for (const Finding& finding : findings) {
     const bool is_first = &finding == &first;
-    text += fmt::format("{:<8} {}{}\n", is_first ? word_of(finding.severity) : "",
-                        tools::wrapped(printable(finding.fact), 9, kWidth),
-                        is_first ? fmt::format("  [{}]", finding.id) : "");
+    text += is_first ? marked(finding.severity, style) : "         ";
+    text += is_first ? with_id(finding, style.width)
+                     : tools::wrapped(printable(finding.fact), 9, style.width);
+    text += '\n';
   }
   if (first.severity == Severity::kUnknown) return text;
-  text += row("why", first.why);
+  text += row("why", first.why, style.width);
   std::set<std::string_view> shown;
   for (const Finding& finding : findings) {
     if (shown.insert(finding.command).second) {
-      text += row(shown.size() == 1 ? "run" : "", finding.command, true);
+      text += row(shown.size() == 1 ? "run" : "", finding.command);
     }
   }
   shown.clear();
   for (const Finding& finding : findings) {
-    if (shown.insert(finding.fix).second) text += row("fix", finding.fix);
+    if (shown.insert(finding.fix).second) text += row("fix", finding.fix, style.width);
   }
   if (first.source.empty()) return text;
-  return text + row("from", first.source + (findings.size() > 1 ? ", ..." : ""));
+  return text + row("from", first.source + (findings.size() > 1 ? ", ..." : ""), style.width);
 }
 
 // The areas in which nothing was found, with the number of things that were looked for.
-std::string healthy_areas(const std::vector<Finding>& findings) {
+std::string healthy_areas(const std::vector<Finding>& findings, const TextStyle& style) {
   std::set<std::string_view> found;
   for (const Finding& finding : findings) {
     if (const Kind* const kind = checks::find_kind(finding.id)) found.insert(kind->id);
@@ -121,8 +138,8 @@ std::string healthy_areas(const std::vector<Finding>& findings) {
       healthy += (healthy.empty() ? "" : ", ") + std::string(kind.id);
     }
     if (healthy.empty()) continue;
-    text += fmt::format("OK       {}\n         {}\n", area.title,
-                        tools::wrapped("not found: " + healthy, 9, kWidth));
+    text += marked(Severity::kOk, style) + tools::wrapped(std::string(area.title), 9, style.width);
+    text += fmt::format("\n         {}\n", tools::wrapped("not found: " + healthy, 9, style.width));
   }
   return text;
 }
@@ -137,7 +154,7 @@ std::string in_table(std::string_view text) {
 
 // "ip link set NETDEV up": with names in capitals in place of the values. "${" belongs to the
 // shell.
-std::string command_in_table(std::string_view command) {
+std::string with_capitals(std::string_view command) {
   std::string text;
   bool is_inside = false;
   for (const char c : command) {
@@ -149,7 +166,7 @@ std::string command_in_table(std::string_view command) {
       text += is_inside && c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
     }
   }
-  return text.empty() ? text : "`" + in_table(text) + "`";
+  return text;
 }
 
 }  // namespace
@@ -159,16 +176,19 @@ bool has_problem(const std::vector<Finding>& findings) noexcept {
       findings, [](const Finding& finding) { return finding.severity >= Severity::kWarning; });
 }
 
-std::string text_report(const std::string& host, const std::vector<Finding>& findings, bool all) {
-  std::string text = fmt::format("{}: {}\n", printable(host), verdict(findings));
+std::string text_report(const std::string& host, const std::vector<Finding>& findings, bool all,
+                        const TextStyle& style) {
+  std::string text =
+      tools::wrapped(fmt::format("{}: {}", printable(host), verdict(findings)), 0, style.width) +
+      "\n";
   for (auto at = findings.begin(); at != findings.end();) {
     const auto end = std::find_if(at, findings.end(), [at](const Finding& finding) {
       return finding.id != at->id || finding.severity != at->severity;
     });
-    text += "\n" + paragraph({at, end});
+    text += "\n" + paragraph({at, end}, style);
     at = end;
   }
-  if (all) text += "\n" + healthy_areas(findings);
+  if (all) text += "\n" + healthy_areas(findings, style);
   return text;
 }
 
@@ -199,11 +219,28 @@ std::string kinds_table() {
     text += fmt::format("{}### {}\n\n| finding | what it means | what to do |\n|---|---|---|\n",
                         text.empty() ? "" : "\n", area.title);
     for (const Kind& kind : area.kinds) {
-      const std::string command = command_in_table(kind.command);
+      const std::string words = in_table(with_capitals(kind.command));
+      const std::string command = words.empty() ? "" : "`" + words + "`";
       const std::string fix = in_table(kind.fix);
       text += fmt::format("| `{}` ({}) | {}: {} | {}{}{} |\n", kind.id, word_of(kind.severity),
                           in_table(kind.title), in_table(kind.why), command,
                           command.empty() || fix.empty() ? "" : "; ", fix);
+    }
+  }
+  return text;
+}
+
+std::string kinds_text(const TextStyle& style) {
+  std::string text;
+  for (const checks::Area& area : checks::areas()) {
+    text += fmt::format("{}{}\n", text.empty() ? "" : "\n",
+                        tools::colored(area.title, tools::Color::kBold, style.in_color));
+    for (const Kind& kind : area.kinds) {
+      text += fmt::format("\n{}{}\n", marked(kind.severity, style), kind.id);
+      text += row("what", std::string(kind.title), style.width);
+      text += row("why", std::string(kind.why), style.width);
+      text +=
+          row("run", with_capitals(kind.command)) + row("fix", std::string(kind.fix), style.width);
     }
   }
   return text;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "common/base/finding.h"
+#include "tools/cli/text_style.h"
 
 namespace beeline::doctor {
 
@@ -14,10 +15,13 @@ namespace beeline::doctor {
 bool has_problem(const std::vector<Finding>& findings) noexcept;
 
 // The first line is the verdict. With `all`, also the areas in which everything is as it should be.
-std::string text_report(const std::string& host, const std::vector<Finding>& findings, bool all);
+std::string text_report(const std::string& host, const std::vector<Finding>& findings, bool all,
+                        const tools::TextStyle& style);
 std::string json_report(const std::string& host, const std::vector<Finding>& findings);
 
 // Everything that can be found, as a table in Markdown for each area.
 std::string kinds_table();
+// The same for a terminal.
+std::string kinds_text(const tools::TextStyle& style);
 
 }  // namespace beeline::doctor

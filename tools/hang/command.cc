@@ -12,6 +12,7 @@
 #include "common/base/clock.h"
 #include "tools/cli/exit_status.h"
 #include "tools/cli/output_file.h"
+#include "tools/cli/text_style.h"
 #include "tools/cli/text_width.h"
 #include "tools/hang/report.h"
 #include "tools/hang/snapshot.h"
@@ -56,7 +57,8 @@ int run(const Options& options) {
   const std::int64_t now = now_ns();
   const auto found = read(options, now);
   if (!found) return tools::print_error(found.error(), tools::kUsage);
-  const std::string remarks = found->left_out.remarks();
+  const tools::TextStyle style = tools::output_style();
+  const std::string remarks = tools::fitted(found->left_out.remarks(), tools::terminal_width());
   if (!options.save.empty()) {
     fmt::print(stderr, "{}", remarks);
     const Outcome<void> saved = tools::write_output_and_say(options.save, snapshot_of(*found, now));
@@ -73,7 +75,7 @@ int run(const Options& options) {
   if (options.json) {
     fmt::print("{}", json_of(analysis, processes));
   } else {
-    fmt::print("{}", text_of(analysis, processes, tools::output_width()));
+    fmt::print("{}", text_of(analysis, processes, style));
   }
   if (!analysis.waits.empty()) return tools::kFailed;
   return some_run ? 0 : kNoProcess;

@@ -93,15 +93,18 @@ std::string summary(const Analysis& analysis, std::span<const Process> processes
 }  // namespace
 
 std::string text_of(const Analysis& analysis, std::span<const Process> processes,
-                    std::size_t width) {
-  std::string text = summary(analysis, processes);
+                    const tools::TextStyle& style) {
+  const std::size_t width = style.width;
+  std::string text = tools::wrapped(summary(analysis, processes), 0, width);
   for (const Cause& cause : analysis.causes) {
     const Words words(cause, processes);
-    text += fmt::format("\nCAUSE    {}\n", tools::wrapped(words.fact(), 9, width));
+    text += fmt::format("\n{}    {}\n", tools::colored("CAUSE", tools::Color::kRed, style.in_color),
+                        tools::wrapped(words.fact(), 9, width));
     if (cause.waiting != 0) {
-      text += fmt::format(
-          "         {} for it, at once or by way of others\n",
-          cause.waiting == 1 ? "1 process waits" : fmt::format("{} processes wait", cause.waiting));
+      const std::string who =
+          cause.waiting == 1 ? "1 process waits" : fmt::format("{} processes wait", cause.waiting);
+      text += fmt::format("         {}\n",
+                          tools::wrapped(who + " for it, at once or by way of others", 9, width));
     }
     text += fmt::format("         next  {}\n", tools::wrapped(words.advice(), 15, width));
   }

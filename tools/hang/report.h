@@ -3,17 +3,16 @@
 // The output of `beeline hang`.
 #pragma once
 
-#include <cstddef>
 #include <span>
 #include <string>
 
+#include "tools/cli/text_style.h"
 #include "tools/hang/causes.h"
 
 namespace beeline::hang {
 
-// `width`: columns of text.
 std::string text_of(const Analysis& analysis, std::span<const pages::Process> processes,
-                    std::size_t width);
+                    const tools::TextStyle& style);
 std::string json_of(const Analysis& analysis, std::span<const pages::Process> processes);
 
 }  // namespace beeline::hang

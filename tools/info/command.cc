@@ -107,24 +107,30 @@ Json json_of(const Found& found, const std::vector<ParamValue>& values,
 
 void print_text(const Found& found, const std::vector<ParamValue>& values,
                 const std::string& version, bool all) {
-  fmt::print("{}\nPlugin: {}\n", version, found.file.empty() ? "not found" : found.file);
+  const std::size_t width = tools::terminal_width();
+  fmt::print("{}\nPlugin: {}\n", tools::fitted(version, width),
+             found.file.empty() ? "not found" : found.file);
   for (const std::string& warning : warnings) print_wrapped(warning);
   if (!found.problem.empty()) print_wrapped(found.problem);
   if (!found.devices.empty()) fmt::print("\nDevices that NCCL gets:\n");
   for (const perf::Device& device : found.devices) {
-    fmt::print("  {} {}  {}, memory {}\n", device.index, device.name, gbits(device),
-               perf::pointer_kinds(device.props.ptrSupport));
+    const std::string line =
+        fmt::format("  {} {}  {}, memory {}\n", device.index, device.name, gbits(device),
+                    perf::pointer_kinds(device.props.ptrSupport));
+    fmt::print("{}", tools::fitted(line, width));
   }
   const auto is_shown = [&](const ParamValue& one) { return all || !one.source.empty(); };
   const auto shown = std::ranges::count_if(values, is_shown);
   fmt::print("\nParameters{}:\n", all ? "" : " that are set");
   for (const ParamValue& one : values) {
     if (!is_shown(one)) continue;
-    fmt::print("  {}{} = {}{}\n", kParamPrefix, one.name, one.value.empty() ? "(empty)" : one.value,
-               one.source.empty()
-                   ? ""
-                   : fmt::format("  (from {}; default {})", one.source,
-                                 one.default_value.empty() ? "empty" : one.default_value));
+    const std::string from =
+        one.source.empty() ? ""
+                           : fmt::format("  (from {}; default {})", one.source,
+                                         one.default_value.empty() ? "empty" : one.default_value);
+    const std::string line = fmt::format("  {}{} = {}{}\n", kParamPrefix, one.name,
+                                         one.value.empty() ? "(empty)" : one.value, from);
+    fmt::print("{}", tools::fitted(line, width));
   }
   if (shown == 0) fmt::print("  none\n");
   if (!all) {

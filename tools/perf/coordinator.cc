@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "common/base/clock.h"
+#include "tools/cli/text_width.h"
 #include "tools/perf/json.h"
 
 namespace beeline::perf {
@@ -151,7 +152,7 @@ void Coordinator::try_begin() {
   }
   begun_ = true;
   if (options_.list) {
-    fmt::print("{}", ranks.front().text);
+    fmt::print("{}", tools::fitted(ranks.front().text, tools::terminal_width()));
   } else {
     report_.begin(std::move(ranks));
   }

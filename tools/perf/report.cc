@@ -9,7 +9,9 @@
 #include <optional>
 #include <utility>
 
+#include "common/base/terminal_text.h"
 #include "tools/cli/output_file.h"
+#include "tools/cli/text_style.h"
 #include "tools/perf/json.h"
 
 namespace beeline::perf {
@@ -56,30 +58,65 @@ std::string memory_of(const RankFacts& rank) {
 }  // namespace
 
 Report::Report(const Options& options, const Pattern& pattern)
-    : options_(options), pattern_(pattern), out_(options.json == "-" ? stderr : stdout) {}
+    : options_(options),
+      pattern_(pattern),
+      out_(options.json == "-" ? stderr : stdout),
+      width_(terminal_columns(::fileno(out_)) == 0 ? std::string::npos
+                                                   : terminal_columns(::fileno(out_))) {}
+
+void Report::print_remark(const std::string& text) const {
+  const std::size_t indent = std::min(text.find_first_not_of(' '), text.size());
+  std::string lines =
+      "# " + text.substr(0, indent) + broken_at_blanks(text.substr(indent), 2 + indent, 4, width_);
+  for (std::size_t at = lines.find('\n'); at != std::string::npos; at = lines.find('\n', at + 1)) {
+    lines[at + 1] = '#';
+  }
+  fmt::print(out_, "{}\n", lines);
+}
+
+// Without room for the usual columns, those are left out that are the same in each line or follow
+// from the size.
+std::string Report::line_of(const Cells& cells) const {
+  const std::size_t columns = cells.values.size();
+  const std::size_t usual = 50 + 10 * columns;
+  std::string text;
+  if (width_ >= usual) {
+    text =
+        fmt::format("{:>10} {:>12} {:>8} {:>7}", cells.size, cells.count, cells.type, cells.redop);
+    for (const std::string& value : cells.values) text += fmt::format(" {:>9}", value);
+    text += fmt::format(" {:>7}", cells.wrong);
+  } else {
+    const std::size_t others = 9 + 9 * columns;
+    text = fmt::format("{:>{}}", cells.size,
+                       std::clamp<std::size_t>(width_ - std::min(width_, others), 6, 10));
+    for (const std::string& value : cells.values) text += fmt::format(" {:>8}", value);
+    text += fmt::format(" {:>6}", cells.wrong);
+  }
+  return text.erase(text.find_last_not_of(' ') + 1);
+}
 
 void Report::begin(std::vector<RankFacts> ranks) {
   results_.ranks = std::move(ranks);
   const RankFacts& first = results_.ranks.front();
-  fmt::print(out_, "# beeline perf {}: {}\n", pattern_.name, pattern_.summary);
-  fmt::print(out_, "# plugin {} (v{}), {}\n", first.name, first.abi, first.file);
-  fmt::print(out_, "# ranks {} comms {} depth {} slice {}{}\n", options_.ranks, options_.comms,
-             options_.depth, options_.slice, options_.check ? "" : " unchecked");
-  fmt::print(out_, "# memory {} flush {}\n", to_string(options_.memory), to_string(options_.flush));
-  if (options_.pattern == "soak") fmt::print(out_, "# seed {}\n", options_.seed);
+  print_remark(fmt::format("beeline perf {}: {}", pattern_.name, pattern_.summary));
+  print_remark(fmt::format("plugin {} (v{}), {}", first.name, first.abi, first.file));
+  print_remark(fmt::format("ranks {} comms {} depth {} slice {}{}", options_.ranks, options_.comms,
+                           options_.depth, options_.slice, options_.check ? "" : " unchecked"));
+  print_remark(
+      fmt::format("memory {} flush {}", to_string(options_.memory), to_string(options_.flush)));
+  if (options_.pattern == "soak") print_remark(fmt::format("seed {}", options_.seed));
   for (size_t r = 0; r < results_.ranks.size(); ++r) {
     const RankFacts& rank = results_.ranks[r];
-    fmt::print(out_, "#  Rank {:2} Pid {:6} on {:>10} devices {}{}\n", r, rank.pid, rank.host,
-               joined(rank.devices), memory_of(rank));
+    print_remark(fmt::format(" Rank {:2} Pid {:6} on {:>10} devices {}{}", r, rank.pid, rank.host,
+                             joined(rank.devices), memory_of(rank)));
   }
-  std::string titles =
-      fmt::format("#\n# {:>10} {:>12} {:>8} {:>7}", "size", "count", "type", "redop");
-  std::string units = fmt::format("# {:>10} {:>12} {:>8} {:>7}", "(B)", "(elements)", "", "");
+  Cells titles = {"size", "count", "type", "redop", {}, "#wrong"};
+  Cells units = {"(B)", "(elements)", "", "", {}};
   for (const Column& column : pattern_.columns) {
-    titles += fmt::format(" {:>9}", column.title);
-    units += fmt::format(" {:>9}", column.unit);
+    titles.values.emplace_back(column.title);
+    units.values.emplace_back(column.unit);
   }
-  fmt::print(out_, "{} {:>7}\n{}\n", titles, "#wrong", units);
+  fmt::print(out_, "#\n# {}\n# {}\n", line_of(titles), line_of(units));
   std::fflush(out_);
 }
 
@@ -95,11 +132,15 @@ MergedRow Report::merged(std::vector<Row> shares) const {
 
 void Report::add_row(std::vector<Row> shares) {
   MergedRow row = merged(std::move(shares));
-  std::string text = fmt::format("  {:>10} {:>12} {:>8} {:>7}", row.size, row.count, pattern_.type,
-                                 pattern_.redop);
-  for (const auto& value : row.values) text += fmt::format(" {:>9}", number(value));
+  Cells cells = {fmt::to_string(row.size),
+                 fmt::to_string(row.count),
+                 pattern_.type,
+                 pattern_.redop,
+                 {},
+                 options_.check ? fmt::to_string(row.wrong) : "N/A"};
+  for (const auto& value : row.values) cells.values.push_back(number(value));
   results_.wrong += row.wrong;
-  fmt::print(out_, "{} {:>7}\n", text, options_.check ? fmt::to_string(row.wrong) : "N/A");
+  fmt::print(out_, "  {}\n", line_of(cells));
   std::fflush(out_);
   results_.rows.push_back(std::move(row));
 }
@@ -120,9 +161,13 @@ double Report::average() const {
 int Report::end() {
   const std::uint64_t wrong = results_.wrong;
   const char* const verdict = !options_.check ? "not checked" : wrong == 0 ? "OK" : "FAILED";
-  fmt::print(out_, "# Compared : {}\n",
-             options_.check ? compared(pattern_, options_) : "nothing (--no-check)");
-  fmt::print(out_, "# Wrong elements : {} {}\n", wrong, verdict);
+  const auto color = !options_.check ? tools::Color::kNone
+                     : wrong == 0    ? tools::Color::kGreen
+                                     : tools::Color::kRed;
+  print_remark(fmt::format("Compared : {}",
+                           options_.check ? compared(pattern_, options_) : "nothing (--no-check)"));
+  fmt::print(out_, "# Wrong elements : {} {}\n", wrong,
+             tools::colored(verdict, color, tools::wants_color(::fileno(out_))));
   results_.average = average();
   const bool is_busbw = std::string(pattern_.average) == "busbw";
   fmt::print(out_, "# Avg {} : {:.6g} {}\n#\n", is_busbw ? "bus bandwidth" : averaged().title,

@@ -14,6 +14,16 @@
 
 namespace beeline::perf {
 
+// A line of the table.
+struct Cells {
+  std::string size;
+  std::string count;
+  std::string type;
+  std::string redop;
+  std::vector<std::string> values;
+  std::string wrong = {};
+};
+
 class Report {
  public:
   Report(const Options& options, const Pattern& pattern);
@@ -34,9 +44,14 @@ class Report {
   const Column& averaged() const;
   double average() const;
 
+  // A line that begins with "#"; further lines if it is too long.
+  void print_remark(const std::string& text) const;
+  std::string line_of(const Cells& cells) const;
+
   const Options& options_;
   const Pattern& pattern_;
-  std::FILE* const out_;  // stderr when the JSON goes to stdout
+  std::FILE* const out_;     // stderr when the JSON goes to stdout
+  const std::size_t width_;  // of the terminal; without one, no line is too long
   Results results_;
 };
 

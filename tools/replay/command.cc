@@ -49,7 +49,7 @@ Outcome<void> replay(const Options& options) {
   if (recordings.empty() && read_ones.left_out.count() != 0) {
     return fail(read_ones.left_out.as_error());
   }
-  fmt::print(stderr, "{}", read_ones.left_out.remarks());
+  fmt::print(stderr, "{}", tools::fitted(read_ones.left_out.remarks(), tools::terminal_width()));
   if (!options.trace.empty()) {
     BL_TRY(tools::write_output_and_say(options.trace, trace_of(story)));
     return {};

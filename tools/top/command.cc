@@ -2,9 +2,9 @@
 #include "tools/top/command.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <chrono>
-#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <string>
@@ -15,6 +15,7 @@
 #include "common/base/clock.h"
 #include "tools/cli/exit_status.h"
 #include "tools/top/json.h"
+#include "tools/cli/text_style.h"
 #include "tools/top/screen.h"
 #include "tools/top/terminal.h"
 
@@ -62,15 +63,9 @@ Outcome<void> print_once(const Options& options) {
   return {};
 }
 
-bool wants_color() {
-  const char* const none = std::getenv("NO_COLOR");
-  const char* const terminal = std::getenv("TERM");
-  const bool is_dumb = terminal == nullptr || std::string_view(terminal) == "dumb";
-  return (none == nullptr || *none == '\0') && !is_dumb;
-}
-
 Outcome<void> run_in_terminal(const Options& options) {
-  Screen screen = {.has_color = wants_color(), .shows_connections = options.connections};
+  Screen screen = {.has_color = tools::wants_color(STDOUT_FILENO),
+                   .shows_connections = options.connections};
   screen.keys = "    q: quit, c: connections";
   const auto pause_ns = static_cast<std::int64_t>(options.seconds * 1e9);
   Look before = BL_TRY(first_look(options.directory));

@@ -8,6 +8,7 @@
 
 #include "common/base/clock.h"
 #include "include/beeline/stats_page.h"
+#include "tools/cli/text_style.h"
 
 namespace beeline::top {
 namespace {
@@ -120,13 +121,13 @@ void add_connections(std::vector<Line>& lines, std::span<const ProcessRate> rate
   }
 }
 
-const char* color_of(Mark mark) {
+tools::Color color_of(Mark mark) {
   switch (mark) {
-    case Mark::kPlain: return "";
-    case Mark::kTitle: return "\033[1m";
-    case Mark::kBad: return "\033[31m";
+    case Mark::kPlain: return tools::Color::kNone;
+    case Mark::kTitle: return tools::Color::kBold;
+    case Mark::kBad: return tools::Color::kRed;
   }
-  return "";
+  return tools::Color::kNone;
 }
 
 // The names in a page come from another process.
@@ -154,8 +155,7 @@ std::string text_of(std::span<const ProcessRate> rates, std::int64_t now_ns, con
   for (const Line& line : lines) {
     std::string shown = printable(line.text);
     if (screen.columns != 0 && shown.size() > screen.columns) shown.resize(screen.columns);
-    const bool is_colored = screen.has_color && line.mark != Mark::kPlain;
-    text += is_colored ? color_of(line.mark) + shown + "\033[0m\n" : shown + "\n";
+    text += tools::colored(shown, color_of(line.mark), screen.has_color) + "\n";
   }
   return text;
 }

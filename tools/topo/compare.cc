@@ -5,6 +5,7 @@
 
 #include "tools/cli/exit_status.h"
 #include "tools/cli/output_file.h"
+#include "tools/cli/text_width.h"
 #include "tools/topo/machine.h"
 #include "tools/topo/summary.h"
 #include "topology/render/difference.h"
@@ -38,7 +39,8 @@ int compare(const Options& options) {
     text += fmt::format("({} not compared, because only one of the two sources has them)\n",
                         topology::count_of(difference.not_compared, "fact"));
   }
-  const Outcome<void> written = tools::write_output(std::string(tools::kStdout), text);
+  const Outcome<void> written = tools::write_output(std::string(tools::kStdout),
+                                                    tools::fitted(text, tools::terminal_width()));
   if (!written) return tools::print_error(written.error(), tools::kUsage);
   return difference.text.empty() ? 0 : kDiffers;
 }

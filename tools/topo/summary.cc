@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "tools/cli/text_width.h"
 #include "topology/render/assignment_text.h"
 #include "topology/render/matrix.h"
 #include "topology/render/name_list.h"
@@ -36,17 +37,26 @@ std::string shown_lines(std::string_view text, const char* indent) {
 }
 
 // Indented, below its title.
-std::string section(const char* title, std::string_view text) {
-  return text.empty() ? "" : fmt::format("\n{}\n{}", title, shown_lines(text, "  "));
+std::string section(std::string_view title, std::string_view text, const tools::TextStyle& style) {
+  return text.empty()
+             ? ""
+             : fmt::format("\n{}\n{}", title, tools::fitted(shown_lines(text, "  "), style.width));
 }
+
+// What remains of a line in a section.
+std::size_t width_of_section(const tools::TextStyle& style) { return style.width - 2; }
 
 constexpr const char* kPaste =
     "For these NICs alone, in any shell (zsh expands =NAME without quotes):\n";
 
-std::string uses_text(const Graph& graph, const topology::Assignment& assignment) {
+// The line to paste is not broken.
+std::string uses(const Graph& graph, const topology::Assignment& assignment,
+                 const tools::TextStyle& style) {
   const std::string to_paste = topology::nccl_ib_hca(graph, assignment);
-  return topology::assignment_text(graph, assignment) + topology::models_text(graph) +
-         (to_paste.empty() ? "" : kPaste + to_paste + "\n");
+  const std::string text = topology::assignment_text(graph, assignment, width_of_section(style)) +
+                           topology::models_text(graph) + (to_paste.empty() ? "" : kPaste);
+  return section("Which NIC for which GPU", text, style) +
+         (to_paste.empty() ? "" : "  " + to_paste + "\n");
 }
 
 std::string remarks(const Graph& graph) {
@@ -70,21 +80,26 @@ std::string headline(const Graph& graph) {
                  : topology::count_of(static_cast<std::size_t>(numas), "NUMA node")));
 }
 
-std::string summary(const Graph& graph, const topology::Assignment& assignment) {
+std::string summary(const Graph& graph, const topology::Assignment& assignment,
+                    const tools::TextStyle& style) {
   const bool has_both = !graph.gpus().empty() && !graph.nics().empty();
-  return headline(graph) + "\n" + topology::verdict_text(graph, assignment) + "\n" +
-         (has_both ? section("Which NIC for which GPU", uses_text(graph, assignment))
-                   : section("NICs", topology::nics_text(graph))) +
-         section("Problems", findings_text(graph, topology::Severity::kWarning)) +
-         section("Notes", findings_text(graph, topology::Severity::kNote)) +
-         section("Not visible", remarks(graph));
+  const std::string problems = tools::colored("Problems", tools::Color::kRed, style.in_color);
+  return tools::fitted(headline(graph) + "\n" + topology::verdict_text(graph, assignment) + "\n",
+                       style.width) +
+         (has_both ? uses(graph, assignment, style)
+                   : section("NICs", topology::nics_text(graph, width_of_section(style)), style)) +
+         section(problems, findings_text(graph, topology::Severity::kWarning), style) +
+         section("Notes", findings_text(graph, topology::Severity::kNote), style) +
+         section("Not visible", remarks(graph), style);
 }
 
-std::string details(const Graph& graph, const topology::Assignment& assignment) {
+std::string details(const Graph& graph, const topology::Assignment& assignment,
+                    const tools::TextStyle& style) {
   const std::string devices = topology::devices_text(graph);
   if (devices.empty()) return "";
-  return section("Standby NICs, the best first", topology::standby_text(graph, assignment)) +
-         section("Devices", devices) + section("Distances", topology::matrix_text(graph));
+  return section("Standby NICs, the best first", topology::standby_text(graph, assignment), style) +
+         section("Devices", devices, style) +
+         section("Distances", topology::matrix_text(graph, width_of_section(style)), style);
 }
 
 }  // namespace beeline::topo

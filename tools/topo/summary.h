@@ -7,14 +7,17 @@
 #include <string>
 #include <string_view>
 
+#include "tools/cli/text_style.h"
 #include "topology/assignment.h"
 
 namespace beeline::topo {
 
-std::string summary(const topology::Graph& graph, const topology::Assignment& assignment);
+std::string summary(const topology::Graph& graph, const topology::Assignment& assignment,
+                    const tools::TextStyle& style);
 
 // The data that the summary leaves out: every device, all distances, and standby NICs.
-std::string details(const topology::Graph& graph, const topology::Assignment& assignment);
+std::string details(const topology::Graph& graph, const topology::Assignment& assignment,
+                    const tools::TextStyle& style);
 
 // Source, name and counts, without a line break.
 std::string headline(const topology::Graph& graph);

@@ -10,6 +10,8 @@
 
 #include "tools/cli/exit_status.h"
 #include "tools/cli/output_file.h"
+#include "tools/cli/text_style.h"
+#include "tools/cli/text_width.h"
 #include "tools/topo/compare.h"
 #include "tools/topo/machine.h"
 #include "tools/topo/summary.h"
@@ -67,11 +69,15 @@ constexpr const char* kMore =
 
 std::string text_of(const Options& options, const topology::Graph& graph,
                     const topology::Assignment& assignment) {
-  if (options.brief) return topology::gpu_nic_matrix_text(graph, assignment);
-  std::string text = summary(graph, assignment);
-  if (options.all) return text + details(graph, assignment);
+  const tools::TextStyle style = tools::table_style();
+  if (options.brief) {
+    return tools::fitted(topology::gpu_nic_matrix_text(graph, assignment, style.width),
+                         style.width);
+  }
+  std::string text = summary(graph, assignment, style);
+  if (options.all) return text + details(graph, assignment, style);
   const bool has_more = !graph.gpus().empty() || !graph.nics().empty();
-  return has_more ? text + kMore : text;
+  return has_more ? text + tools::fitted(kMore, style.width) : text;
 }
 
 // `beeline topo --check`, for scripts that check a node before a job runs on it: prints the
@@ -84,7 +90,8 @@ int check(const topology::Graph& graph, const topology::Assignment& assignment) 
   const std::string text =
       fmt::format("{}\n{}\n{}{}", headline(graph), topology::verdict_text(graph, assignment),
                   shown(warnings), shown(notes));
-  const Outcome<void> written = tools::write_output(std::string(kStdout), text);
+  const Outcome<void> written =
+      tools::write_output(std::string(kStdout), tools::fitted(text, tools::terminal_width()));
   if (!written) return tools::print_error(written.error(), tools::kUsage);
   if (!warnings.empty()) return tools::kFailed;
   const bool has_both = !graph.gpus().empty() && !graph.nics().empty();

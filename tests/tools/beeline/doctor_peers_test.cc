@@ -239,14 +239,14 @@ TEST_CASE("doctor, peers: colors leave the columns of a table aligned", "[tools]
   pair_of(survey, 2, 2).failure = "no answer";
   const std::vector<PairTable> tables = tables_of(survey);
   REQUIRE(tables.size() == 1);
-  std::string colored = table_text(tables[0], true);
-  CHECK(colored.find("\033[1;33mslow\033[0m") != std::string::npos);
-  CHECK(colored.find("\033[1;31mnone\033[0m") != std::string::npos);
-  CHECK(colored.find("\033[1;33mslow\033[0m0") == std::string::npos);
+  std::string colored = table_text(tables[0], {.in_color = true});
+  CHECK(colored.find("\033[33mslow\033[0m") != std::string::npos);
+  CHECK(colored.find("\033[31mnone\033[0m") != std::string::npos);
+  CHECK(colored.find("\033[33mslow\033[0m0") == std::string::npos);
   for (std::size_t at = colored.find('\033'); at != std::string::npos; at = colored.find('\033')) {
     colored.erase(at, colored.find('m', at) - at + 1);
   }
-  CHECK(colored == table_text(tables[0], false));
+  CHECK(colored == table_text(tables[0], {}));
 }
 
 // In kilobytes.

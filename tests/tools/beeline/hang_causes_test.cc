@@ -109,7 +109,7 @@ struct Job {
     }
     return found;
   }
-  std::string text() const { return text_of(analyze(), processes, 200); }
+  std::string text() const { return text_of(analyze(), processes, {.width = 200}); }
 
   std::vector<Process> processes;
   std::uint32_t last = 0;
@@ -480,7 +480,7 @@ TEST_CASE("hang: short waits are left out, and lead to the cause all the same", 
   CHECK(analysis.waits.size() == 1);
   CHECK(job.causes() == one(Reason::kNoReceive, 2));
   CHECK(Job(3).analyze().causes.empty());
-  CHECK(text_of({}, {}, 200) == "no running process uses Beeline\n");
+  CHECK(text_of({}, {}, {}) == "no running process uses Beeline\n");
 }
 
 TEST_CASE("hang: the report names the cause first, and then every wait", "[tools]") {

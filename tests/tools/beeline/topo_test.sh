@@ -282,6 +282,8 @@ broken() {
   show_wrong_slot "$scratch"
   same 'a wrong slot as text' "$goldens/wrong-slot.txt" "$scratch/wrong-slot.txt"
   same 'a wrong slot as picture' "$goldens/wrong-slot.svg" "$scratch/wrong-slot.svg"
+  expect 'a terminal has colors' 0 $'\n\033[31mProblems\033[0m\n' python3 "$root/tests/tools/beeline/terminal.py" 80 \
+    "$beeline" topo --from "$scratch/sysfs"
 
   copy_sysfs
   rm -r "$scratch/sysfs/class/infiniband"

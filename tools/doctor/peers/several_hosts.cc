@@ -11,6 +11,7 @@
 
 #include "common/base/host.h"
 #include "tools/cli/output_file.h"
+#include "tools/cli/text_style.h"
 #include "tools/doctor/peers/cluster.h"
 #include "tools/doctor/peers/heat_map.h"
 #include "tools/doctor/peers/launch.h"
@@ -66,17 +67,11 @@ std::vector<Examined> examined_hosts(const Survey& survey) {
   return hosts;
 }
 
-bool is_color_wanted() {
-  const char* const refused = std::getenv("NO_COLOR");
-  return ::isatty(STDOUT_FILENO) != 0 && (refused == nullptr || *refused == '\0');
-}
-
 std::string text_of(const Survey& survey, const std::vector<Finding>& findings) {
-  std::string text = text_report(names_of(survey), findings, false);
-  for (const PairTable& table : tables_of(survey)) {
-    text += "\n" + table_text(table, is_color_wanted());
-  }
-  const std::string differences = different_facts(examined_hosts(survey));
+  const tools::TextStyle style = tools::table_style();
+  std::string text = text_report(names_of(survey), findings, false, tools::output_style());
+  for (const PairTable& table : tables_of(survey)) text += "\n" + table_text(table, style);
+  const std::string differences = different_facts(examined_hosts(survey), style.width);
   if (!differences.empty()) text += "\nDifferent between the hosts\n" + differences;
   return text;
 }

@@ -6,21 +6,21 @@
 #include <algorithm>
 #include <string_view>
 
+#include "tools/cli/text_style.h"
+#include "tools/cli/text_width.h"
 #include "topology/render/table.h"
 #include "topology/render/utf8.h"
 
 namespace beeline::doctor {
 namespace {
 
+using tools::Color;
 using topology::Cells;
 using topology::printable;
 
 constexpr std::string_view kFailedWord = "none";
 constexpr std::string_view kSlowWord = "slow";
 constexpr std::string_view kLateWord = "late";
-constexpr std::string_view kRed = "\033[1;31m";
-constexpr std::string_view kYellow = "\033[1;33m";
-constexpr std::string_view kPlain = "\033[0m";
 
 std::vector<std::string> rail_names(const SurveyedHost& host) {
   std::vector<std::string> names;
@@ -123,18 +123,20 @@ std::string cell_text(const Cell& cell, bool is_bandwidth) {
                      cell.state == CellState::kLate ? kLateWord : "");
 }
 
-// Colors are added to the aligned text, in which they would count as characters.
-std::string colored(std::string text, std::string_view word, std::string_view color) {
-  const std::string marked = fmt::format("{}{}{}", color, word, kPlain);
-  for (std::size_t at = text.find(word); at != std::string::npos;
-       at = text.find(word, at + marked.size())) {
-    text.replace(at, word.size(), marked);
+// Colors are added to the aligned text, in which they would count as characters. The word stands
+// alone there; in a name it is not marked.
+void color_word(std::string& text, std::string_view word, Color color) {
+  const std::string marked = tools::colored(word, color, true);
+  for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at)) {
+    const std::size_t end = at + word.size();
+    const bool is_alone = at > 0 && text[at - 1] == ' ' && (text[end] == ' ' || text[end] == '\n');
+    if (is_alone) text.replace(at, word.size(), marked);
+    at += is_alone ? marked.size() : word.size();
   }
-  return text;
 }
 
 std::string body_text(const PairTable& table, const std::string& corner, bool is_bandwidth,
-                      bool in_color) {
+                      const tools::TextStyle& style) {
   std::vector<Cells> lines;
   Cells& head = lines.emplace_back(Cells{corner});
   head.insert(head.end(), table.columns.begin(), table.columns.end());
@@ -142,13 +144,12 @@ std::string body_text(const PairTable& table, const std::string& corner, bool is
     Cells& line = lines.emplace_back(Cells{printable(table.rows[r])});
     for (const Cell& cell : table.cells[r]) line.push_back(cell_text(cell, is_bandwidth));
   }
-  std::string text = topology::aligned(lines);
-  if (!in_color) return text;
-  const std::size_t end_of_head = text.find('\n');
-  std::string rest = text.substr(end_of_head);
-  rest = colored(std::move(rest), kFailedWord, kRed);
-  rest = colored(std::move(rest), kSlowWord, kYellow);
-  return text.substr(0, end_of_head) + colored(std::move(rest), kLateWord, kYellow);
+  std::string text = topology::aligned(lines, style.width);
+  if (!style.in_color) return text;
+  color_word(text, kFailedWord, Color::kRed);
+  color_word(text, kSlowWord, Color::kYellow);
+  color_word(text, kLateWord, Color::kYellow);
+  return text;
 }
 
 }  // namespace
@@ -162,10 +163,13 @@ std::vector<PairTable> tables_of(const Survey& survey) {
   return tables;
 }
 
-std::string table_text(const PairTable& table, bool in_color) {
-  return fmt::format("{}; GB/s, the slower direction\n{}\n{}; round trip of 8 bytes, us\n{}",
-                     table.title, body_text(table, printable(table.row_title), true, in_color),
-                     table.title, body_text(table, printable(table.row_title), false, in_color));
+std::string table_text(const PairTable& table, const tools::TextStyle& style) {
+  const auto part = [&](const char* what, bool is_bandwidth) {
+    return tools::wrapped(table.title + what, 0, style.width) + "\n" +
+           body_text(table, printable(table.row_title), is_bandwidth, style);
+  };
+  return part("; GB/s, the slower direction", true) + "\n" +
+         part("; round trip of 8 bytes, us", false);
 }
 
 }  // namespace beeline::doctor

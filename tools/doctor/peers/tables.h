@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "tools/cli/text_style.h"
 #include "tools/doctor/peers/survey.h"
 #include "tools/doctor/peers/verdicts.h"
 
@@ -34,6 +35,6 @@ struct PairTable {
 std::vector<PairTable> tables_of(const Survey& survey);
 
 // `in_color`: for a terminal.
-std::string table_text(const PairTable& table, bool in_color);
+std::string table_text(const PairTable& table, const tools::TextStyle& style);
 
 }  // namespace beeline::doctor

@@ -1,0 +1,74 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What the commands write to a terminal: no line is longer than it is wide, and words that matter have colors.
+
+Usage: terminal_test.py BEELINE SOFTNIC
+"""
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import unittest
+
+import terminal
+
+BEELINE, SOFTNIC = (os.path.abspath(path) for path in sys.argv[1:])
+del sys.argv[1:]
+TESTS = pathlib.Path(__file__).resolve().parents[2]
+RECORDS = TESTS / "tools" / "doctor" / "records"
+NUMA = str(RECORDS / "numa.json")
+NO_RDMA = str(RECORDS / "no-rdma.json")
+MACHINE = str(TESTS / "tools" / "beeline" / "goldens" / "dgx-8rail.xml")
+WIDTHS = 60, 80, 200
+# What must stay on one line: a command to paste, and a path.
+PASTED = re.compile(r"^ +(run   .*|(lspci|grep) .*|export .*|from  /\S*|/\S*)$")
+
+
+class Terminal(unittest.TestCase):
+    def fits(self, *words, **variables):
+        for columns in WIDTHS:
+            _, text = terminal.run(columns, list(words), **variables)
+            lines = terminal.plain(text).split("\n")
+            self.assertGreater(len(lines), 2, words)
+            long = [line for line in lines if len(line) > columns and not PASTED.match(line)]
+            self.assertEqual(long, [], (columns, words))
+
+    def test_help_fits(self):
+        for program in BEELINE, SOFTNIC:
+            said = subprocess.run([program, "--help"], capture_output=True, text=True, check=True).stdout
+            names = re.findall(r"^  ([a-z]+)  ", said.partition("\nSubcommands:\n")[2], re.MULTILINE)
+            self.assertGreater(len(names), 5)
+            for words in [], *([name] for name in names):
+                self.fits(program, *words, "--help")
+        self.fits(BEELINE, "--version")
+
+    def test_reports_fit(self):
+        for words in (["doctor", "--root", NUMA, "--all"], ["doctor", "--list"], ["doctor", "--compare", NUMA, NO_RDMA],
+                      ["topo", "--from", MACHINE, "--all"], ["topo", "--from", MACHINE, "--brief"],
+                      ["topo", "--from", MACHINE, "--check"], ["topo", "--diff", MACHINE, "/sys"]):
+            self.fits(BEELINE, *words)
+
+    def test_what_runs_over_a_device_fits(self):
+        on = [SOFTNIC, "run", "--name", f"terminal-{os.getpid()}", "--", BEELINE]
+        for words in (["info", "--all"], ["perf", "--list"], ["perf", "latency", "--iters", "3", "--sizes", "8,1M"],
+                      ["perf", "soak", "--iters", "1", "--sizes", "8"]):
+            self.fits(*on, *words, NCCL_IB_TIMEOUT="18")
+
+    def test_words_that_matter_have_colors(self):
+        red, yellow, green = (f"\033[{color}m{{}}\033[0m" for color in (31, 33, 32))
+        shown = {("doctor", "--root", NUMA, "--all"): (yellow.format("WARN"), green.format("OK")),
+                 ("doctor", "--root", NO_RDMA): (red.format("FAIL"),)}
+        for words, colored in shown.items():
+            _, text = terminal.run(80, [BEELINE, *words])
+            for word in colored:
+                self.assertIn(word, text)
+            for variables in {"NO_COLOR": "1"}, {"TERM": "dumb"}:
+                _, without = terminal.run(80, [BEELINE, *words], **variables)
+                self.assertEqual(without, terminal.plain(text))
+            piped = subprocess.run([BEELINE, *words], capture_output=True, text=True, check=False).stdout
+            self.assertNotIn("\033", piped)
+
+
+if __name__ == "__main__":
+    unittest.main()
