@@ -3,8 +3,10 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <nlohmann/json.hpp>
 #include <string_view>
+
+#include "tools/cli/text_width.h"
 
 namespace beeline::env {
 namespace {
@@ -63,13 +65,21 @@ std::vector<Variable> variables_of_file(const std::string& plugin_file) {
   return all;
 }
 
-std::string shell_text(const std::vector<Variable>& all) {
+std::string comment(const std::string& text, std::size_t width) {
+  std::string lines = "# " + tools::wrapped(text, 2, width);
+  for (std::size_t at = lines.find('\n'); at != std::string::npos; at = lines.find('\n', at + 1)) {
+    lines[at + 1] = '#';
+  }
+  return lines + "\n";
+}
+
+std::string shell_text(const std::vector<Variable>& all, std::size_t width) {
   std::string text;
   for (const Variable& each : all) {
     const char* const rest =
         each.name == kLibraryPath ? "${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" : "";
-    text +=
-        fmt::format("# {}\nexport {}={}{}\n", each.reason, each.name, shell_word(each.value), rest);
+    text += comment(each.reason, width) +
+            fmt::format("export {}={}{}\n", each.name, shell_word(each.value), rest);
   }
   return text;
 }
@@ -83,13 +93,19 @@ std::string mpirun_text(const std::vector<Variable>& all) {
   return text + "\n";
 }
 
-std::string kubernetes_text(const std::vector<Variable>& all) {
+std::string kubernetes_text(const std::vector<Variable>& all, std::size_t width) {
   std::string text;
   for (const Variable& each : all) {
-    text += fmt::format("- name: {}  # {}\n  value: {}\n", each.name, each.reason,
-                        yaml_text(each.value));
+    text += comment(each.reason, width) +
+            fmt::format("- name: {}\n  value: {}\n", each.name, yaml_text(each.value));
   }
   return text;
+}
+
+std::string json_text(const std::vector<Variable>& all) {
+  nlohmann::ordered_json object;
+  for (const Variable& each : all) object[each.name] = each.value;
+  return object.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace beeline::env

@@ -4,6 +4,7 @@
 
 Usage: env_test.py BEELINE
 """
+import json
 import pathlib
 import re
 import shlex
@@ -74,8 +75,9 @@ class Env(unittest.TestCase):
     def test_kubernetes_gets_the_file_of_the_plugin_and_leaves_the_library_path_alone(self):
         text = self.text(self.install("opt"), "--k8s")
         lines = text.splitlines()
-        self.assertEqual([line.split()[2] for line in lines[0::2]], NAMES)
-        self.assertEqual(lines[1::2], [f'  value: "{self.root}/opt/lib/{PLUGIN}"', '  value: "Beeline"', '  value: "1"'])
+        self.assertTrue(all(re.match("# .*[.]$", line) for line in lines[0::3]), lines)
+        self.assertEqual([line.split()[2] for line in lines[1::3]], NAMES)
+        self.assertEqual(lines[2::3], [f'  value: "{self.root}/opt/lib/{PLUGIN}"', '  value: "Beeline"', '  value: "1"'])
 
     def test_with_an_old_nccl_a_shell_adds_the_folder_to_the_library_path_of_the_image(self):
         page = (pathlib.Path(__file__).resolve().parents[3] / "docs" / "containers.md").read_text(encoding="utf-8")
@@ -85,6 +87,12 @@ class Env(unittest.TestCase):
             said = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=True,
                                   env={"PATH": "/usr/bin:/bin", **image}).stdout
             self.assertEqual(said, wanted + "\n")
+
+    def test_a_program_gets_json(self):
+        run = subprocess.run([self.install("opt"), "env", "--json"], capture_output=True, text=True, check=True,
+                             env={"LD_LIBRARY_PATH": "/a:/b"})
+        self.assertEqual(json.loads(run.stdout), {"LD_LIBRARY_PATH": f"{self.root}/opt/lib:/a:/b", **dict(zip(
+            NAMES, ("beeline", "Beeline", "1")))})
 
     def test_a_job_script_of_slurm_is_told_about_locked_memory(self):
         self.assertIn("ulimit -l", self.text(self.install("opt"), "--slurm"))
