@@ -111,6 +111,10 @@ void Subcommand::add(const char* name, std::optional<int>& value, const char* he
   place(app_.add_option(name, value, help)).check(is_number<int>());
 }
 
+void Subcommand::add(const char* name, std::optional<std::uint64_t>& value, const char* help) {
+  place(app_.add_option(name, value, help)).check(is_number<std::uint64_t>());
+}
+
 void Subcommand::add_each(const char* name, std::vector<std::string>& values, const char* help,
                           const char* value_word) {
   set_value_word(place(app_.add_option(name, values, help)), value_word)

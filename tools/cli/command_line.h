@@ -34,6 +34,7 @@ class Subcommand {
   // Stays empty if the option is not given.
   void add(const char* name, std::optional<double>& value, const char* help);
   void add(const char* name, std::optional<int>& value, const char* help);
+  void add(const char* name, std::optional<std::uint64_t>& value, const char* help);
   // May be given several times, with one value each.
   void add_each(const char* name, std::vector<std::string>& values, const char* help,
                 const char* value_word = nullptr);
@@ -50,7 +51,7 @@ class Subcommand {
   // Where the statistics pages are: --dir.
   void add_pages_folder(std::string& value);
   // An option of a similar program, which this one does not have: the error says what to write
-  // instead.
+  // instead. The names are as those of an option.
   void refuse(const char* name, const char* instead);
   // The help lists the following options under this title.
   void begin_group(const char* title) { group_ = title; }

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "common/base/launchers.h"
 #include "tools/cli/text_width.h"
@@ -19,12 +20,26 @@
 namespace beeline::perf {
 namespace {
 
-constexpr const char* kUseSizes =
-    "this is an option of nccl-tests; here, --sizes 8..128M means all sizes from 8 B to 128 MiB";
+// Options of nccl-tests that this command has no use for, or has under another name.
+constexpr std::pair<const char*, const char*> kElsewhere[] = {
+    {"-g,--ngpus", "each rank is a process: write --ranks N"},
+    {"-t,--nthreads", "each rank is a process: write --ranks N"},
+    {"-i,--stepbytes", "write -f N, or list the sizes: --sizes 1M,2M,3M"},
+    {"-c,--check", "received data is checked unless --no-check is given"},
+    {"-o,--op", "allreduce adds up, and no other pattern computes"},
+    {"-d,--datatype", "allreduce adds floats, and the other patterns move bytes"},
+    {"-r,--root", "no pattern has a root"},
+    {"-a,--average", "the last line is the average over all sizes and ranks"},
+    {"-T", "write --timeout SECONDS"},
+    {"-J,--output_file", "write --json FILE"},
+};
 
 // The options as they are on the command line.
 struct Words {
   std::string sizes;
+  std::string begin;
+  std::string end;
+  std::optional<int> factor;
   std::string abi;
   std::string devices;
   std::string hosts;
@@ -65,7 +80,14 @@ Outcome<bool> ask_launcher(const Words& words, Options* options) {
 }
 
 Outcome<bool> understand(const Words& words, Options* options) {
+  const bool has_steps = !words.begin.empty() || !words.end.empty() || words.factor;
+  if (has_steps && !words.sizes.empty()) {
+    return fail("--sizes and -b, -e, -f both say which sizes to run: use one of them");
+  }
   if (!words.sizes.empty()) options->sizes = BL_TRY(parse_sizes(words.sizes));
+  if (has_steps) {
+    options->sizes = BL_TRY(parse_steps(words.begin, words.end, words.factor));
+  }
   if (!words.abi.empty()) options->abi = BL_TRY(parse_abi(words.abi));
   if (!words.devices.empty()) options->devices = BL_TRY(parse_devices(words.devices));
   if (!words.hosts.empty()) options->hosts = split(words.hosts, ',');
@@ -90,10 +112,15 @@ void add_work(tools::Subcommand& perf, Options& options, Words& words) {
   perf.begin_group("Work");
   perf.add("pattern", options.pattern, "What to run, see below");
   perf.add("--sizes", words.sizes, "Bytes: 0,7,4K,8..64M; a range doubles (per pattern)");
+  perf.add("-b,--minbytes", words.begin, "As in nccl-tests: the smallest size, such as 8 or 4K");
+  perf.add("-e,--maxbytes", words.end, "The largest size, up to 1G (-b)");
+  perf.add("-f,--stepfactor", words.factor, "Each size is this many times the one before (2)");
   perf.add("--seconds", options.seconds,
            "Seconds per size, or of the whole soak (0.4; connect: five times)");
-  perf.add("--iters", options.iterations,
+  perf.add("-n,--iters", options.iterations,
            "Exactly this number of iterations (connect: times; soak: epochs)");
+  perf.add("-w,--warmup_iters", options.warm_up,
+           "Iterations before these, which are not measured (per pattern)");
   perf.add("--depth", options.depth, "Requests in flight per comm (8)");
   perf.add("--comms", options.comms, "Comms per pair, or channels of the ring (1)");
   perf.add("--slice", words.slice, "allreduce: largest message (512K)");
@@ -107,7 +134,9 @@ void add_plugin(tools::Subcommand& perf, Options& options, Words& words) {
   perf.begin_group("Plugin, devices, memory");
   perf.add("--plugin", options.plugin, "A file, or X for libnccl-net-X.so (Beeline's)");
   perf.add("--abi", words.abi, "Version of the plugin's table, v6 to v12 (its newest)");
-  perf.add("--dev", words.devices, "Devices a1,b1/a2,b2: a group per comm, in it one per rank");
+  perf.add("--dev", words.devices,
+           "Devices by name, such as mlx5_0, or number: a1,b1/a2,b2 is a group per comm, in it one "
+           "per rank");
   perf.add("--rails", options.rails, "Merge so many devices into one, as NCCL does (1; v9 on)");
   perf.add("--memory", words.memory,
            "Where buffers are: host, or on a GPU as peermem, dmabuf or mixed (host)");
@@ -166,9 +195,7 @@ void add_command(tools::CommandLine& line) {
   add_plugin(perf, *options, *words);
   add_ranks(perf, *options, *words);
   add_output(perf, *options, *words);
-  perf.refuse("-b", kUseSizes);
-  perf.refuse("-e", kUseSizes);
-  perf.refuse("-n", "this is an option of nccl-tests; here it is --iters");
+  for (const auto& [names, instead] : kElsewhere) perf.refuse(names, instead);
   perf.set_footer(list_patterns());
 }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "tools/cli/unknown_word.h"
 #include "tools/perf/net_failure.h"
 #include "tools/perf/plugin_log.h"
 
@@ -21,6 +22,16 @@ std::string known_devices(const std::vector<Device>& devices) {
     text += fmt::format("{}{} {}", text.empty() ? "" : ", ", device.index, device.name);
   }
   return text;
+}
+
+// "mlx5_0:2", as Linux and the log name it, for the second port of mlx5_0, whose device is
+// "mlx5_0_p2".
+std::string port_of(const Device& device) {
+  if (device.props.vProps.ndevs > 1) return "";
+  std::string name = without_prefix(device.name);
+  const std::string suffix = fmt::format("_p{}", device.props.port);
+  if (name.ends_with(suffix)) name.resize(name.size() - suffix.size());
+  return fmt::format("{}:{}", name, device.props.port);
 }
 
 void mark_merged(std::vector<Device>& devices) {
@@ -110,14 +121,17 @@ std::string without_prefix(const std::string& name) {
 }
 
 Outcome<int> find_device(const std::vector<Device>& devices, const std::string& wanted) {
+  std::vector<std::string> known;
   for (const Device& device : devices) {
-    const bool is_port_name = without_prefix(device.name) == wanted;
-    if (device.name == wanted || is_port_name || fmt::to_string(device.index) == wanted) {
-      return device.index;
-    }
+    const std::string name = without_prefix(device.name);
+    const bool is_name = device.name == wanted || name == wanted || port_of(device) == wanted;
+    if (is_name || fmt::to_string(device.index) == wanted) return device.index;
+    known.push_back(name);
   }
-  return fail(
-      fmt::format("--dev: there is no device {}; there are {}", wanted, known_devices(devices)));
+  const std::string meant = tools::did_you_mean(wanted, {known.begin(), known.end()});
+  return fail(fmt::format("--dev: there is no device {}{} {}", wanted,
+                          meant.empty() ? "; there are" : meant + " There are",
+                          known_devices(devices)));
 }
 
 Outcome<int> choose_device(const DeviceSpec& spec, const std::vector<Device>& devices, int comm,

@@ -31,7 +31,8 @@ Outcome<std::vector<Device>> merge_devices(const Net& net, std::vector<Device> d
 // "mlx5_0" for "beeline_mlx5_0".
 std::string without_prefix(const std::string& name);
 
-// Finds a device by its name, by its name without the prefix "beeline_", or by its index.
+// Finds a device by its name, by its name without the prefix "beeline_", by that and the number of
+// its port ("mlx5_0:1"), or by its index.
 Outcome<int> find_device(const std::vector<Device>& devices, const std::string& wanted);
 
 // The device of comm `comm` on `rank`. If `spec` is empty, the comms take in turn the devices that

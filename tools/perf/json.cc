@@ -37,10 +37,11 @@ std::string text_of(const json& all, int indent = -1) {
 }
 
 json json_of_terms(const Options& options) {
-  return {
-      {"protocol", "beeline-perf-2"}, {"pattern", options.pattern},       {"ranks", options.ranks},
-      {"sizes", options.sizes},       {"depth", options.depth},           {"comms", options.comms},
-      {"slice", options.slice},       {"iterations", options.iterations}, {"check", options.check}};
+  return {{"protocol", "beeline-perf-2"}, {"pattern", options.pattern},
+          {"ranks", options.ranks},       {"sizes", options.sizes},
+          {"depth", options.depth},       {"comms", options.comms},
+          {"slice", options.slice},       {"iterations", options.iterations},
+          {"check", options.check},       {"warm_up", options.warm_up.value_or(0)}};
 }
 
 json json_of(const Row& row) {

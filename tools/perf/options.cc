@@ -33,12 +33,20 @@ Outcome<int> parse_int(const std::string& text, const std::string& what) {
   return value;
 }
 
+constexpr size_t kDouble = 2;
+
+void add_steps(size_t low, size_t high, size_t factor, std::vector<size_t>* sizes) {
+  for (size_t size = low; size <= high; size = size == 0 ? 1 : factor * size) {
+    sizes->push_back(size);
+  }
+}
+
 Outcome<bool> add_range(const std::string& item, size_t dots, std::vector<size_t>* sizes) {
   const size_t low = BL_TRY(parse_size(item.substr(0, dots)));
   const size_t high = BL_TRY(parse_size(item.substr(dots + 2)));
   if (low > high)
     return fail(fmt::format("the range {} is reversed: write the smaller number first", item));
-  for (size_t size = low; size <= high; size = size == 0 ? 1 : 2 * size) sizes->push_back(size);
+  add_steps(low, high, kDouble, sizes);
   return true;
 }
 
@@ -98,6 +106,24 @@ Outcome<std::vector<size_t>> parse_sizes(const std::string& text) {
       sizes.push_back(BL_TRY(parse_size(item)));
     }
   }
+  return sizes;
+}
+
+Outcome<std::vector<size_t>> parse_steps(const std::string& begin, const std::string& end,
+                                         std::optional<int> factor) {
+  constexpr int kMostFactor = 1024;
+  if (begin.empty()) return fail("-e and -f: also name the smallest size with -b");
+  if (factor && end.empty())
+    return fail(fmt::format("-f {}: also name the largest size with -e", *factor));
+  if (factor && (*factor < 2 || *factor > kMostFactor)) {
+    return fail(fmt::format("-f {}: write 2 to {}; --sizes 1M,3M,5M lists other sizes", *factor,
+                            kMostFactor));
+  }
+  const size_t low = BL_TRY(parse_size(begin));
+  const size_t high = end.empty() ? low : BL_TRY(parse_size(end));
+  if (low > high) return fail(fmt::format("-b {} is more than -e {}", begin, end));
+  std::vector<size_t> sizes;
+  add_steps(low, high, factor ? static_cast<size_t>(*factor) : kDouble, &sizes);
   return sizes;
 }
 

@@ -48,8 +48,9 @@ struct Options {
   std::vector<size_t> sizes;
   int depth = NCCL_STEPS;
   int comms = 1;
-  std::optional<double> seconds;  // per size; soak: in all
-  std::uint64_t iterations = 0;   // 0: as many as `seconds` allows
+  std::optional<double> seconds;         // per size; soak: in all
+  std::uint64_t iterations = 0;          // 0: as many as `seconds` allows
+  std::optional<std::uint64_t> warm_up;  // iterations before those; none: as the pattern wants
   size_t slice = size_t{512} << 10;
   DeviceSpec devices;
   int rails = 1;  // so many devices are merged into one
@@ -73,6 +74,10 @@ double seconds_of(const Options& options);
 // "0,7,4K,1M..64M": numbers with K, M or G (powers of 1024), and ranges of powers of two.
 Outcome<std::vector<size_t>> parse_sizes(const std::string& text);
 Outcome<size_t> parse_size(const std::string& text);
+// The same as nccl-tests names them: from -b to -e, each -f times the one before. Empty texts and
+// no factor: not given.
+Outcome<std::vector<size_t>> parse_steps(const std::string& begin, const std::string& end,
+                                         std::optional<int> factor);
 Outcome<DeviceSpec> parse_devices(const std::string& text);
 // "[RANK:]NAME=VALUE"
 Outcome<RankVariable> parse_variable(const std::string& text);

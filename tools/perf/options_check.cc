@@ -51,6 +51,11 @@ Outcome<bool> check_meeting(const Options& options) {
   return is_one ? ranks::check_rendezvous(options.rendezvous) : true;
 }
 
+Outcome<bool> check_warm_up(const Options& options) {
+  if (!options.warm_up || (options.pattern != "soak" && options.pattern != "connect")) return true;
+  return fail(fmt::format("-w with {}: it has no warm-up", options.pattern));
+}
+
 Outcome<bool> check_checking(const Options& options) {
   if (!options.check_every) return true;
   if (!options.check) return fail("--check-every and --no-check exclude each other");
@@ -72,6 +77,7 @@ Outcome<bool> check_options(const Options& options) {
   BL_TRY(check_counts(options));
   BL_TRY(check_times(options));
   BL_TRY(check_checking(options));
+  BL_TRY(check_warm_up(options));
   BL_TRY(check_meeting(options));
   for (const RankVariable& variable : options.variables) {
     if (variable.rank < options.ranks) continue;

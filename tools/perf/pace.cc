@@ -26,6 +26,10 @@ std::uint64_t next_portion(double wanted_seconds, RoundsSoFar so_far, double exp
   return static_cast<std::uint64_t>(std::clamp(portion / std::max(each, 1e-9), 1.0, kMostRounds));
 }
 
+std::uint64_t warm_up_rounds(const Options& options, std::uint64_t usual) {
+  return std::max<std::uint64_t>(options.warm_up.value_or(usual), 1);
+}
+
 std::uint64_t Pace::choose() const {
   const Options& options = rank_.options();
   if (options.iterations > 0) return options.iterations - rounds_;

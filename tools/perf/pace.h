@@ -22,6 +22,10 @@ struct RoundsSoFar {
 // earlier ones together, so that a wrong estimate costs little time.
 std::uint64_t next_portion(double wanted_seconds, RoundsSoFar so_far, double expected_seconds);
 
+// The iterations before the measured ones, from which the time of one is estimated: -w, or as many
+// as the pattern usually takes. Always one or more.
+std::uint64_t warm_up_rounds(const Options& options, std::uint64_t usual);
+
 class Pace {
  public:
   // `expected_ns` for a round, by this rank's clock.

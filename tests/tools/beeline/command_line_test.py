@@ -92,9 +92,20 @@ class CommandLine(unittest.TestCase):
         self.refused("name a shell: bash or zsh", "completion", "fish")
 
     def test_options_of_nccl_tests(self):
-        self.refused("-b: this is an option of nccl-tests; here, --sizes 8..128M means", "perf", "stream", "-b", "8")
-        self.refused("here it is --iters", "perf", "stream", "-n", "20")
-        self.assertNotIn("nccl-tests", run(BEELINE, "perf", "--help").stdout)  # they are no options of perf
+        self.refused("--sizes and -b, -e, -f both say which sizes to run: use one of them", "perf", "stream", "-b", "8",
+                     "--sizes", "8")
+        self.refused("-w with soak: it has no warm-up", "perf", "soak", "-w", "5")
+        self.refused("-g,--ngpus: each rank is a process: write --ranks N", "perf", "stream", "-g", "1")
+        self.assertNotIn("--ngpus", run(BEELINE, "perf", "--help").stdout)  # it is no option of perf
+
+    @unittest.skipIf(len(PROGRAMS) < 2, "needs softnic")
+    def test_sizes_and_iterations_as_in_nccl_tests(self):
+        done = run(PROGRAMS[1], "run", "--name", f"steps-{os.getpid()}", "--", BEELINE, "perf", "allreduce", "-b", "8", "-e",
+                   "4K", "-f", "8", "-n", "2", "-w", "0", "--json", "-")
+        self.assertEqual(done.returncode, 0, done)
+        rows = json.loads(done.stdout)["rows"]
+        self.assertEqual([row["size"] for row in rows], [8, 64, 512, 4096])
+        self.assertEqual({rank["iterations"] for row in rows for rank in row["ranks"]}, {2})
 
     def test_numbers(self):
         self.refused('--seconds: "5s" is not a number; write it without a unit, such as 5 or 0.5; see beeline perf',

@@ -114,6 +114,29 @@ TEST_CASE("devices: with --rails the comms take the merged ones and what was lef
   CHECK(describe_devices(net, *devices).find("made of 2 3\n") != std::string::npos);
 }
 
+TEST_CASE("devices: a device has a name, a port and a number", "[tools][devices]") {
+  const Net net = fake_net(12);
+  FakeDevices::get().names[1] = "beeline_mlx5_0";
+  FakeDevices::get().names[2] = "beeline_mlx5_0_p2";
+  FakeDevices::get().names[5] = "beeline_nic3+nic4";
+  auto devices = *merge_devices(net, *list_devices(net), 2);
+  devices[1].props.port = 1;
+  devices[2].props.port = 2;
+  for (const char* const name : {"beeline_mlx5_0", "mlx5_0", "mlx5_0:1", "1"}) {
+    CHECK(*find_device(devices, name) == 1);
+  }
+  for (const char* const name : {"mlx5_0_p2", "mlx5_0:2"}) CHECK(*find_device(devices, name) == 2);
+  CHECK(*find_device(devices, "nic3+nic4") == 5);
+  CHECK(find_device(devices, "mlx5_O")
+            .error()
+            .text.starts_with("--dev: there is no device mlx5_O; did you mean mlx5_0? There are 0 "
+                              "beeline_nic0, 1 "));
+  CHECK(find_device(devices, "mlx5_0:3").error().text.find("There are 0") != std::string::npos);
+  CHECK(find_device(devices, "17")
+            .error()
+            .text.starts_with("--dev: there is no device 17; there are 0 beeline_nic0, "));
+}
+
 TEST_CASE("devices: --rails fails where the plugin cannot merge so many", "[tools][devices]") {
   CHECK(failure(fake_net(8), 2) ==
         "--rails 2: the table v8 of this plugin cannot merge devices (makeVDevice, v9 and later); "

@@ -17,6 +17,23 @@ TEST_CASE("options: sizes are numbers, suffixes and ranges that double", "[tools
   CHECK(*parse_sizes("1G") == Sizes{size_t{1} << 30});
 }
 
+TEST_CASE("options: sizes in steps, as nccl-tests has them", "[tools][options]") {
+  CHECK(*parse_steps("8", "64", std::nullopt) == Sizes{8, 16, 32, 64});
+  CHECK(*parse_steps("1K", "1M", 32) == Sizes{1024, 32768, 1 << 20});
+  CHECK(*parse_steps("0", "3", 3) == Sizes{0, 1, 3});
+  CHECK(*parse_steps("1G", "1G", 1024) == Sizes{size_t{1} << 30});
+  CHECK(*parse_steps("4K", "", std::nullopt) == Sizes{4096});
+  const auto error = [](const char* begin, const char* end, std::optional<int> factor) {
+    const auto sizes = parse_steps(begin, end, factor);
+    return sizes ? "" : sizes.error().text;
+  };
+  CHECK(error("", "8", std::nullopt) == "-e and -f: also name the smallest size with -b");
+  CHECK(error("8", "", 2) == "-f 2: also name the largest size with -e");
+  CHECK(error("8", "64", 1).starts_with("-f 1: write 2 to 1024"));
+  CHECK(error("1K", "8", std::nullopt) == "-b 1K is more than -e 8");
+  CHECK(error("8", "64Q", std::nullopt).starts_with("\"64Q\" is not a size"));
+}
+
 TEST_CASE("options: the error for an invalid size names it", "[tools][options]") {
   for (const std::string bad : {"", "4Q", "K", "-1", "1.5K", "2G", "99999999999999999999", "4KK"}) {
     CAPTURE(bad);

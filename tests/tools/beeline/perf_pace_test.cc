@@ -19,6 +19,15 @@ RoundsSoFar run(double wanted, double expected, double each) {
   return all;
 }
 
+TEST_CASE("pace: the rounds before the measured ones are one or more", "[tools][pace]") {
+  Options options;
+  CHECK(warm_up_rounds(options, 3) == 3);
+  options.warm_up = 20;
+  CHECK(warm_up_rounds(options, 3) == 20);
+  options.warm_up = 0;
+  CHECK(warm_up_rounds(options, 3) == 1);
+}
+
 TEST_CASE("pace: the time is used up, whatever the first estimate was", "[tools][pace]") {
   const double expected = GENERATE(0.0, 1e-7, 1e-4, 1e-3, 1e-2, 10.0);
   CAPTURE(expected);

@@ -47,10 +47,10 @@ Outcome<bool> measure_allreduce(Rank& rank, const Comms& comms, size_t size) {
   Ring ring(rank, comms, size);
   BL_TRY(ring.open());
   const Ring::Reduced first = BL_TRY(ring.reduce(1));
-  constexpr std::uint64_t kFew = 3;
+  const std::uint64_t few = warm_up_rounds(rank.options(), 3);
   const std::int64_t start = now_ns();
-  const Ring::Reduced warm_up = BL_TRY(ring.reduce(kFew));
-  const double each_ns = static_cast<double>(now_ns() - start) / kFew;
+  const Ring::Reduced warm_up = BL_TRY(ring.reduce(few));
+  const double each_ns = static_cast<double>(now_ns() - start) / static_cast<double>(few);
 
   rank.set_phase(fmt::format("{} bytes, measuring", size));
   const Reductions all = BL_TRY(measure(rank, ring, each_ns));

@@ -155,7 +155,7 @@ Outcome<bool> measure_latency(Rank& rank, const Comms& comms, size_t size) {
   BL_TRY(play(rank, lanes, every_comm, first));
   size_t wrong = BL_TRY(lanes.check(kFirst, 1));
 
-  const std::uint64_t few = 10 + every_comm;
+  const std::uint64_t few = warm_up_rounds(rank.options(), 10 + every_comm);
   Measured warm_up;
   BL_TRY(play(rank, lanes, few, warm_up));
   const double each = static_cast<double>(warm_up.cost.wall_ns) / static_cast<double>(few);

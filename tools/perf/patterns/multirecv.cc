@@ -148,10 +148,11 @@ Outcome<bool> measure_groups(Rank& rank, const Comms& comms, size_t most_parts, 
   BL_TRY(groups.move());
   size_t wrong = BL_TRY(groups.check());
 
-  BL_TRY(groups.begin(kWarmUp, kScriptGroups, Care::kLastMessages));
+  const std::uint64_t few = warm_up_rounds(rank.options(), kScriptGroups);
+  BL_TRY(groups.begin(kWarmUp, few, Care::kLastMessages));
   BL_TRY(rank.team().barrier(fmt::format("warm-up of {} bytes", size)));
   const Moved warm_up = BL_TRY(groups.move());
-  const double each = static_cast<double>(warm_up.cost.wall_ns) / kScriptGroups;
+  const double each = static_cast<double>(warm_up.cost.wall_ns) / static_cast<double>(few);
 
   rank.set_phase(fmt::format("{} bytes, measuring", size));
   Moved moved;

@@ -39,7 +39,7 @@ Outcome<bool> measure_stream(Rank& rank, const Comms& comms, size_t size) {
   BL_TRY(lanes.stream(kFirst, window));
   size_t wrong = BL_TRY(lanes.check(kFirst, window));
 
-  const std::uint64_t few = 2 * window;
+  const std::uint64_t few = warm_up_rounds(rank.options(), 2 * window);
   const Cost warm_up = BL_TRY(lanes.stream(kFirst, few));
   wrong += BL_TRY(lanes.check(kFirst, few));
   const double each = static_cast<double>(warm_up.wall_ns) / static_cast<double>(few);
