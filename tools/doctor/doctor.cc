@@ -10,6 +10,7 @@
 #include "common/base/host.h"
 #include "tools/cli/exit_status.h"
 #include "tools/cli/output_file.h"
+#include "tools/cli/progress.h"
 #include "tools/cli/text_style.h"
 #include "tools/cli/text_width.h"
 #include "tools/doctor/compare.h"
@@ -35,13 +36,26 @@ int write(const Options& options, const std::string& host, const std::vector<Fin
   return has_problem(findings) ? tools::kFailed : 0;
 }
 
-int look_at_this_host(const Options& options) {
+// Processes are forked here, so there is no thread that shows the time.
+checks::PluginView plugins_of(const Environ& environ) {
+  tools::ProgressLine line;
+  line.show("# loading the plugins that NCCL would load");
+  return load_plugins(environ);
+}
+
+CounterSamples samples_of(CounterWatch& watch, const Options& options) {
+  const tools::Progress progress(
+      fmt::format("watching the error counters of the ports for {} s", options.seconds));
+  return watch.finish();
+}
+
+std::vector<Finding> findings_of_this_host(const Options& options) {
   const Environ environ = Environ::of_process();
   const Tree tree = this_tree(environ);
   CounterWatch watch(tree, options.seconds);
   checks::Host host = checks::read_host(tree, environ, this_verbs(environ));
-  host.plugins = load_plugins(host.environ);
-  return write(options, host_name(), checks::check_host(host, watch.finish()));
+  host.plugins = plugins_of(host.environ);
+  return checks::check_host(host, samples_of(watch, options));
 }
 
 // Calls `take` with a recorded host, while its files are there. Returns what it returns.
@@ -95,9 +109,9 @@ int record(const Options& options) {
   CounterWatch watch(tree, options.seconds);
   const checks::VerbsView verbs = this_verbs(environ);
   // The files of NCCL may name the plugin.
-  const checks::PluginView plugins = load_plugins(checks::read_host(tree, environ, verbs).environ);
+  const checks::PluginView plugins = plugins_of(checks::read_host(tree, environ, verbs).environ);
   const std::string text =
-      record_of(tree, environ, verbs, plugins, watch.finish(), options.with_addresses);
+      record_of(tree, environ, verbs, plugins, samples_of(watch, options), options.with_addresses);
   const Outcome<void> written = tools::write_output(options.record, text);
   if (!written) return tools::print_error(written.error());
   if (options.record == tools::kStdout) return 0;
@@ -118,7 +132,8 @@ int run(const Options& options) {
   if (options.serve || looks_at_several_hosts(options)) return look_at_several_hosts(options);
   if (!options.compare.empty()) return compare(options);
   if (!options.record.empty()) return record(options);
-  return options.root.empty() ? look_at_this_host(options) : look_at_recorded_host(options);
+  if (!options.root.empty()) return look_at_recorded_host(options);
+  return write(options, host_name(), findings_of_this_host(options));
 }
 
 }  // namespace beeline::doctor

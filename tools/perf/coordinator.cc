@@ -51,7 +51,7 @@ int Coordinator::run() {
     check_hang();
     show_progress();
   }
-  clear_progress();
+  progress_line_.clear();
   if (failures_.empty()) wait_for_exits();
   if (!failures_.empty()) return report_failures();
   return options_.list ? 0 : report_.end();
@@ -166,7 +166,7 @@ void Coordinator::try_rows() {
       shares.push_back(std::move(rank_state.rows.front()));
       rank_state.rows.pop_front();
     }
-    clear_progress();
+    progress_line_.clear();
     report_.add_row(std::move(shares));
   }
 }
@@ -234,6 +234,7 @@ void Coordinator::check_hang() {
 
 // All work is done, and the processes have only to exit. A plugin may still crash or hang there.
 void Coordinator::wait_for_exits() {
+  const tools::Progress progress("all is done; waiting for the ranks to exit");
   const std::int64_t deadline = now_ns() + kExitNs;
   for (size_t r = 0; r < ranks_.size(); ++r) {
     pid_t& pid = ranks_[r].process.pid;
@@ -283,18 +284,13 @@ int Coordinator::report_failures() {
 }
 
 void Coordinator::show_progress() {
-  if (now_ns() - started_ns_ < kQuietNs || ::isatty(STDERR_FILENO) == 0) return;
+  if (now_ns() - started_ns_ < kQuietNs || !progress_line_.is_seen()) return;
   std::uint64_t done = 0;
   for (const RankState& rank_state : ranks_)
     done += rank_state.status ? rank_state.status->done : 0;
-  fmt::print(stderr, "\r\x1b[K# {} s, {}, {} requests done", (now_ns() - started_ns_) / kNsPerSec,
-             ranks_.front().status ? ranks_.front().status->phase : "", done);
-  is_progress_shown_ = true;
-}
-
-void Coordinator::clear_progress() {
-  if (is_progress_shown_) fmt::print(stderr, "\r\x1b[K");
-  is_progress_shown_ = false;
+  progress_line_.show(fmt::format("# {} s, {}, {} requests done",
+                                  (now_ns() - started_ns_) / kNsPerSec,
+                                  ranks_.front().status ? ranks_.front().status->phase : "", done));
 }
 
 }  // namespace beeline::perf

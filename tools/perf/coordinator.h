@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "tools/cli/progress.h"
 #include "tools/perf/report.h"
 #include "tools/ranks/process.h"
 
@@ -63,7 +64,6 @@ class Coordinator {
   int report_failures();
   std::string activity_of(size_t rank) const;
   void show_progress();
-  void clear_progress();
 
   const Options& options_;
   std::vector<RankState> ranks_;
@@ -73,7 +73,7 @@ class Coordinator {
   const std::int64_t started_ns_;
   std::int64_t progress_ns_;  // when something last went on
   std::int64_t failed_ns_ = 0;
-  bool is_progress_shown_ = false;
+  tools::ProgressLine progress_line_;
 };
 
 }  // namespace beeline::perf

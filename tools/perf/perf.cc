@@ -11,6 +11,7 @@
 
 #include "common/base/clock.h"
 #include "tools/cli/output_file.h"
+#include "tools/cli/progress.h"
 #include "tools/cli/unknown_word.h"
 #include "tools/perf/coordinator.h"
 #include "tools/perf/json.h"
@@ -54,6 +55,7 @@ Outcome<std::vector<ranks::Joined>> gather(const Options& options) {
                               .timeout_seconds = options.timeout_seconds,
                               .check = check},
                              BL_TRY(ranks::RendezvousListener::open(options.rendezvous)));
+  const tools::Progress progress("waiting for the other ranks");
   return admission.gather();
 }
 
@@ -69,8 +71,11 @@ Outcome<Processes> start_first(const Options& options, const Pattern& pattern) {
 int run_remote_rank(const Options& options, const Pattern& pattern) {
   const ranks::Hello hello = {.rank = static_cast<size_t>(options.rank),
                               .about = terms_of(options)};
-  Outcome<ranks::LineStream> stream =
-      ranks::join("perf", options.rendezvous, hello, options.timeout_seconds);
+  const auto join = [&]() -> Outcome<ranks::LineStream> {
+    const tools::Progress progress("waiting for rank 0");
+    return ranks::join("perf", options.rendezvous, hello, options.timeout_seconds);
+  };
+  Outcome<ranks::LineStream> stream = join();
   if (!stream) return tools::print_error(stream.error());
   return run_rank(options, pattern, Team(*std::move(stream), options.rank, options.ranks));
 }

@@ -88,6 +88,8 @@ TEST_CASE("hang, snapshot: the cause is found on another host", "[tools]") {
   const std::string text = text_of(analysis, all.all, {.width = 200});
   CHECK(text.find("CAUSE    rank 1 (pid 100 on n1) has posted no receive for 20 s") !=
         std::string::npos);
+  CHECK(text_of(analysis, all.all, {.in_color = true}).find("\n\033[31mCAUSE\033[0m    rank 1") !=
+        std::string::npos);
   CHECK(text.find("next  on n1: py-spy dump --pid 100") != std::string::npos);
 }
 

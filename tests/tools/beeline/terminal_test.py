@@ -9,6 +9,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 import unittest
 
 import terminal
@@ -68,6 +69,30 @@ class Terminal(unittest.TestCase):
                 self.assertEqual(without, terminal.plain(text))
             piped = subprocess.run([BEELINE, *words], capture_output=True, text=True, check=False).stdout
             self.assertNotIn("\033", piped)
+
+    def test_long_work_shows_that_it_goes_on(self):
+        on = [SOFTNIC, "run", "--name", f"progress-{os.getpid()}", "--", BEELINE]
+        for words, shown in ((["doctor", "--seconds", "3"], "# 2 s, watching the error counters of the ports for 3 s"),
+                             (["perf", "rate", "--seconds", "4"], " s, 8 bytes, measuring, ")):
+            _, text = terminal.run(60, [*on, *words])
+            self.assertIn(shown, text)
+            # The line is not longer than the terminal, and is erased before anything else is written.
+            parts = text.split("\r\033[K")[1:]
+            lines = [part for part in parts if re.match("# [0-9]+ s, ", part)]
+            self.assertEqual([line for line in lines if "\n" in line or len(line) >= 60], [])
+            self.assertNotIn(parts[-1], lines)
+        piped = subprocess.run([*on, "doctor", "--seconds", "3"], capture_output=True, text=True, check=False)
+        self.assertEqual((piped.stderr, "\r" in piped.stdout), ("", False))
+
+    def test_doctor_of_several_hosts_shows_what_it_waits_for(self):
+        # The second doctor never answers, and ends when the test does.
+        with tempfile.TemporaryDirectory() as folder:
+            launch = f"{folder}/launch"
+            pathlib.Path(launch).write_text("#!/bin/sh\nread -r line\nread -r line\n", encoding="utf-8")
+            os.chmod(launch, 0o755)
+            session = terminal.Session(60, [BEELINE, "doctor", "--peer", "other", "--launch", launch, "--seconds", "0"])
+            self.addCleanup(session.kill)
+            session.wait_for(" s, examining 2 hosts: 1 have answered")
 
 
 if __name__ == "__main__":

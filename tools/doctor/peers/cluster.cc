@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "tools/cli/host_name.h"
+#include "tools/cli/progress.h"
 #include "tools/doctor/peers/launch.h"
 #include "tools/doctor/peers/member.h"
 #include "tools/ranks/admission.h"
@@ -42,7 +43,11 @@ Outcome<std::vector<Peer>> gather_cluster(const std::string& rendezvous, const L
                               .ranks = static_cast<int>(place.ranks),
                               .timeout_seconds = kGatherSeconds},
                              BL_TRY(ranks::RendezvousListener::open(rendezvous)));
-  std::vector<ranks::Joined> joined = BL_TRY(admission.gather());
+  const auto gather = [&]() -> Outcome<std::vector<ranks::Joined>> {
+    const tools::Progress progress(fmt::format("waiting for {} processes", place.ranks - 1));
+    return admission.gather();
+  };
+  std::vector<ranks::Joined> joined = BL_TRY(gather());
   std::vector<Peer> all = BL_TRY(launch({""}, ""));
   std::set<std::string> hosts = {tools::name_of_this_host()};
   // In the order of the ranks. Further ranks of a host find their connection closed, and end.

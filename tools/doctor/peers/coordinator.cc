@@ -116,6 +116,8 @@ class Surveyor {
     const std::int64_t deadline = now_ns() + kAnswerNs + more;
     std::vector<Peer> examined_peers;
     for (Peer& peer : peers_) {
+      options_.progress(fmt::format("examining {} hosts: {} have answered", peers_.size(),
+                                    examined_peers.size() + survey_.unexamined.size()));
       Outcome<Examined> examined = answer_of(peer, deadline);
       if (!examined) {
         const std::string name = peer.name.empty() ? "this host" : peer.name;
@@ -141,6 +143,7 @@ class Surveyor {
   }
 
   void open_plugins() {
+    options_.progress(fmt::format("loading the plugin on {} hosts", peers_.size()));
     for (Peer& peer : peers_) (void)send(peer, {.ask = Ask::kOpen});
     for (std::size_t i = 0; i < peers_.size(); ++i) {
       const Outcome<std::string> line = receive(peers_[i]);
@@ -157,9 +160,7 @@ class Surveyor {
 
   void probe_all() {
     const auto rounds = rounds_of(peers_.size());
-    std::size_t all = 0;
-    for (const auto& round : rounds) all += round.size();
-    std::size_t done = 0;
+    for (const auto& round : rounds) all_ += round.size();
     for (const auto& round : rounds) {
       std::vector<std::thread> threads;
       threads.reserve(round.size());
@@ -167,8 +168,7 @@ class Surveyor {
         threads.emplace_back([this, a = a, b = b] { probe_hosts(a, b); });
       }
       for (std::thread& thread : threads) thread.join();
-      done += round.size();
-      options_.progress(done, all);
+      done_ += round.size();
     }
   }
 
@@ -221,6 +221,8 @@ class Surveyor {
   void keep(const ProbedPair& pair) {
     const std::lock_guard lock(mutex_);
     survey_.pairs.push_back(pair);
+    options_.progress(fmt::format("probing: {} of {} pairs of hosts done, {} pairs of rails", done_,
+                                  all_, survey_.pairs.size()));
   }
 
   // After the other host of a probe no longer answers, or this one.
@@ -234,6 +236,10 @@ class Surveyor {
   void measure_again() {
     for (int n = 1; n < kMeasurementsOfSinglePairs; ++n) {
       const PairSet odd = n < kMeasurements ? odd_pairs(survey_) : single_odd_pairs(survey_);
+      if (!odd.empty()) {
+        options_.progress(
+            fmt::format("measuring {} pairs of rails again, which seem slow", odd.size()));
+      }
       for (const std::size_t i : odd) measure_again(survey_.pairs[i]);
     }
   }
@@ -254,7 +260,9 @@ class Surveyor {
 
   std::vector<Peer> peers_;
   const SurveyOptions& options_;
-  std::mutex mutex_;  // for survey_.pairs
+  std::size_t all_ = 0;   // pairs of hosts
+  std::size_t done_ = 0;  // of them
+  std::mutex mutex_;      // for survey_.pairs
   Survey survey_;
 };
 

@@ -31,8 +31,8 @@ ProbedPair joined(ProbedPair pair, const ProbeResult& early, const ProbeResult& 
 
 struct SurveyOptions {
   double seconds = 1;  // watch the counters so long
-  // Reports progress: so many of so many pairs of hosts are probed.
-  std::function<void(std::size_t, std::size_t)> progress = [](std::size_t, std::size_t) {};
+  // Reports what is done now; from any thread.
+  std::function<void(std::string)> progress = [](const std::string&) {};
 };
 
 // Two hosts: every rail of one with every rail of the other. More: rails of the same position.

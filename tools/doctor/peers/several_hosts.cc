@@ -2,15 +2,14 @@
 #include "tools/doctor/several_hosts.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
-#include <cstdlib>
 #include <nlohmann/json.hpp>
 
 #include "common/base/host.h"
 #include "tools/cli/output_file.h"
+#include "tools/cli/progress.h"
 #include "tools/cli/text_style.h"
 #include "tools/doctor/peers/cluster.h"
 #include "tools/doctor/peers/heat_map.h"
@@ -94,12 +93,6 @@ std::string json_of(const Survey& survey, const std::vector<Finding>& findings) 
   return document.dump(1) + "\n";
 }
 
-void show_progress(std::size_t done, std::size_t all) {
-  if (::isatty(STDERR_FILENO) == 0) return;
-  fmt::print(stderr, "\r{} of {} pairs of hosts probed{}", done, all,
-             done == all ? "\r\033[K" : "");
-}
-
 Outcome<int> report(const Survey& survey, const Options& options) {
   const std::vector<Finding> findings = judge(survey);
   const std::string text = options.json ? json_of(survey, findings) : text_of(survey, findings);
@@ -111,24 +104,25 @@ Outcome<int> report(const Survey& survey, const Options& options) {
   return has_problem(findings) ? tools::kFailed : 0;
 }
 
-Outcome<int> survey_and_report(std::vector<Peer> peers, const SurveyOptions& survey_options,
-                               const Options& options) {
-  return report(BL_TRY(survey_hosts(std::move(peers), survey_options)), options);
+Outcome<Survey> survey(std::vector<Peer> peers, const Options& options) {
+  tools::Progress progress("examining the hosts");
+  return survey_hosts(std::move(peers),
+                      {.seconds = options.seconds, .progress = [&progress](std::string what) {
+                         progress.say(std::move(what));
+                       }});
 }
 
 Outcome<int> look_at_cluster(const Options& options) {
   const LaunchedAs place = BL_TRY(place_of_this_process());
   BL_TRY(ranks::check_rendezvous(options.cluster));
   if (place.rank > 0) return join_cluster(options.cluster, place);
-  const SurveyOptions survey = {.seconds = options.seconds, .progress = show_progress};
-  return survey_and_report(BL_TRY(gather_cluster(options.cluster, place)), survey, options);
+  return report(BL_TRY(survey(BL_TRY(gather_cluster(options.cluster, place)), options)), options);
 }
 
 Outcome<int> look_at_peers(const Options& options) {
   const std::vector<std::string> hosts = BL_TRY(hosts_of(options));
-  const SurveyOptions survey = {.seconds = options.seconds, .progress = show_progress};
   const std::string command = options.launch.empty() ? kDefaultLaunch : options.launch;
-  return survey_and_report(BL_TRY(launch(hosts, command)), survey, options);
+  return report(BL_TRY(survey(BL_TRY(launch(hosts, command)), options)), options);
 }
 
 // Which hosts they are is the user's to correct, before anything is started.
