@@ -43,13 +43,12 @@ Outcome<void> check_options(const Options& options) {
     return fail(
         fmt::format("--seconds {}: write a time from 0 to {}", options.seconds, kMostSeconds));
   }
-  if (options.list &&
-      (options.json || options.all || !options.root.empty() || !options.record.empty())) {
-    return fail("--list looks at no host; it cannot be combined with other options");
+  if (options.list && (options.all || !options.root.empty() || !options.record.empty())) {
+    return fail("--list looks at no host; it can be combined only with --json");
   }
-  if (!options.compare.empty() && (!options.root.empty() || !options.record.empty() ||
-                                   options.json || options.all || options.list)) {
-    return fail("--compare shows only what differs; it cannot be combined with other options");
+  if (!options.compare.empty() &&
+      (!options.root.empty() || !options.record.empty() || options.all || options.list)) {
+    return fail("--compare shows only what differs; it can be combined only with --json");
   }
   if (!options.record.empty() && !options.root.empty()) {
     return fail("--record makes a record of this host; it cannot be combined with --root");
@@ -112,7 +111,7 @@ void add_command(tools::CommandLine& line) {
   doctor.add("--seconds", options->seconds,
              "How long to watch the error counters of the ports (default 1; 0: not at all)");
   doctor.add_flag("--all", options->all, "Also list what is as it should be");
-  doctor.add_flag("--json", options->json, "Print the findings as JSON");
+  doctor.add_flag("--json", options->json, "Print JSON instead of text");
   doctor.add_flag("--list", options->list, "List everything that the doctor can find");
   doctor.set_footer(
       "Exit status: 0 nothing is wrong, 1 something will fail or is slow, 2 a mistake in the "

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <set>
 
 #include "tools/cli/text_width.h"
@@ -136,6 +137,31 @@ std::string compare_text(const std::vector<Examined>& hosts, std::size_t width) 
   }
   if (!table.empty()) text += "\nFound on some\n" + topology::aligned(table, width);
   return text;
+}
+
+std::string compare_json(const std::vector<Examined>& hosts) {
+  using Json = nlohmann::ordered_json;
+  Json document = {
+      {"hosts", Json::array()}, {"different", Json::array()}, {"found", Json::array()}};
+  for (const Examined& host : hosts) document["hosts"].push_back(printable(host.name));
+  const auto hosts_of = [](const Names& names) {
+    Json list = Json::array();
+    for (const std::string& name : names) list.push_back(printable(name));
+    return list;
+  };
+  for (const Row& row : rows_of(hosts)) {
+    if (!differs(row)) continue;
+    Json values = Json::array();
+    for (const auto& [value, names] : row.hosts_of) {
+      values.push_back({{"value", printable(value)}, {"hosts", hosts_of(names)}});
+    }
+    document["different"].push_back({{"fact", printable(row.name)}, {"values", values}});
+  }
+  for (const Row& row : problems_of(hosts)) {
+    document["found"].push_back(
+        {{"finding", printable(row.name)}, {"hosts", hosts_of(row.hosts_of.begin()->second)}});
+  }
+  return document.dump(1) + "\n";
 }
 
 bool do_differ(const std::vector<Examined>& hosts) {

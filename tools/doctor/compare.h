@@ -20,6 +20,7 @@ struct Examined {
 // The first line is the verdict; then a row for each fact that differs, with the most frequent
 // value first; then the failures and warnings that not all hosts have.
 std::string compare_text(const std::vector<Examined>& hosts, std::size_t width);
+std::string compare_json(const std::vector<Examined>& hosts);
 // Only the facts that differ, as a table. Empty if none does.
 std::string different_facts(const std::vector<Examined>& hosts, std::size_t width);
 

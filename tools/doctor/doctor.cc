@@ -97,8 +97,9 @@ int compare(const Options& options) {
     if (!examined) return tools::print_error(examined.error(), tools::kUsage);
     hosts.push_back(*std::move(examined));
   }
-  const Outcome<void> written = tools::write_output(std::string(tools::kStdout),
-                                                    compare_text(hosts, tools::terminal_width()));
+  const Outcome<void> written = tools::write_output(
+      std::string(tools::kStdout),
+      options.json ? compare_json(hosts) : compare_text(hosts, tools::terminal_width()));
   if (!written) return tools::print_error(written.error());
   return do_differ(hosts) ? tools::kFailed : 0;
 }
@@ -124,9 +125,11 @@ int record(const Options& options) {
 
 int run(const Options& options) {
   if (options.list) {
+    const bool is_terminal = ::isatty(STDOUT_FILENO) == 1;
     const Outcome<void> written = tools::write_output(
-        std::string(tools::kStdout),
-        ::isatty(STDOUT_FILENO) == 1 ? kinds_text(tools::output_style()) : kinds_table());
+        std::string(tools::kStdout), options.json  ? kinds_json()
+                                     : is_terminal ? kinds_text(tools::output_style())
+                                                   : kinds_table());
     return written ? 0 : tools::print_error(written.error());
   }
   if (options.serve || looks_at_several_hosts(options)) return look_at_several_hosts(options);

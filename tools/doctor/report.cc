@@ -246,4 +246,20 @@ std::string kinds_text(const TextStyle& style) {
   return text;
 }
 
+std::string kinds_json() {
+  Json list = Json::array();
+  for (const checks::Area& area : checks::areas()) {
+    for (const Kind& kind : area.kinds) {
+      list.push_back({{"id", kind.id},
+                      {"severity", to_string(kind.severity)},
+                      {"area", area.title},
+                      {"title", kind.title},
+                      {"why", kind.why},
+                      {"command", with_capitals(kind.command)},
+                      {"fix", kind.fix}});
+    }
+  }
+  return list.dump(1) + "\n";
+}
+
 }  // namespace beeline::doctor

@@ -23,5 +23,6 @@ std::string json_report(const std::string& host, const std::vector<Finding>& fin
 std::string kinds_table();
 // The same for a terminal.
 std::string kinds_text(const tools::TextStyle& style);
+std::string kinds_json();
 
 }  // namespace beeline::doctor

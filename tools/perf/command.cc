@@ -160,7 +160,8 @@ void add_ranks(tools::Subcommand& perf, Options& options, Words& words) {
 
 void add_output(tools::Subcommand& perf, Options& options, Words& words) {
   perf.begin_group("Output and time limits");
-  perf.add("--json", options.json, "Write all results into this file; - is stdout");
+  perf.add("--json", options.json,
+           "Write all results, or the devices of --list, into this file; - is stdout");
   perf.add("--log", words.log, "The plugin's log: NONE, WARN, INFO, TRACE (NCCL_DEBUG, or WARN)");
   perf.add("--timeout", options.timeout_seconds,
            "Give up after this many seconds without progress (120)");

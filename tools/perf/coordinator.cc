@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "common/base/clock.h"
+#include "tools/cli/output_file.h"
 #include "tools/cli/text_width.h"
 #include "tools/perf/json.h"
 
@@ -54,7 +55,15 @@ int Coordinator::run() {
   progress_line_.clear();
   if (failures_.empty()) wait_for_exits();
   if (!failures_.empty()) return report_failures();
-  return options_.list ? 0 : report_.end();
+  return options_.list ? print_devices() : report_.end();
+}
+
+int Coordinator::print_devices() const {
+  const bool is_json = !options_.json.empty();
+  const Outcome<void> written =
+      tools::write_output(is_json ? options_.json : std::string(tools::kStdout),
+                          is_json ? devices_ : tools::fitted(devices_, tools::terminal_width()));
+  return written ? 0 : tools::print_error(written.error());
 }
 
 bool Coordinator::is_over() const {
@@ -152,7 +161,7 @@ void Coordinator::try_begin() {
   }
   begun_ = true;
   if (options_.list) {
-    fmt::print("{}", tools::fitted(ranks.front().text, tools::terminal_width()));
+    devices_ = std::move(ranks.front().text);
   } else {
     report_.begin(std::move(ranks));
   }

@@ -64,6 +64,7 @@ class Coordinator {
   int report_failures();
   std::string activity_of(size_t rank) const;
   void show_progress();
+  int print_devices() const;
 
   const Options& options_;
   std::vector<RankState> ranks_;
@@ -74,6 +75,7 @@ class Coordinator {
   std::int64_t progress_ns_;  // when something last went on
   std::int64_t failed_ns_ = 0;
   tools::ProgressLine progress_line_;
+  std::string devices_;  // for --list
 };
 
 }  // namespace beeline::perf

@@ -115,6 +115,24 @@ std::optional<Status> decode_status(const std::string& body) { return decode<Sta
 std::optional<Row> decode_row(const std::string& body) { return decode(body, row_of_json); }
 std::optional<Ended> decode_ended(const std::string& body) { return decode<Ended>(body); }
 
+std::string to_json(const Net& net, const std::vector<Device>& devices) {
+  json all{{"plugin", net.calls.name}, {"abi", net.abi}, {"file", net.file}};
+  all["devices"] = json::array();
+  for (const Device& device : devices) {
+    const ncclNetProperties_v12_t& props = device.props;
+    const int parts = std::clamp(props.vProps.ndevs, 0, int{NCCL_NET_MAX_DEVS_PER_NIC_V12});
+    all["devices"].push_back(
+        {{"index", device.index},
+         {"name", device.name},
+         {"pci", props.pciPath == nullptr ? "" : props.pciPath},
+         {"port", props.port},
+         {"speed_mbps", props.speed},
+         {"memory", pointer_kinds(props.ptrSupport)},
+         {"made_of", std::vector(props.vProps.devs, props.vProps.devs + parts)}});
+  }
+  return text_of(all, 2) + "\n";
+}
+
 std::string to_json(const Options& options, const Pattern& pattern, const Results& results) {
   const RankFacts& first = results.ranks.front();
   json all{{"pattern", pattern.name},

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 
+#include "tools/perf/devices.h"
 #include "tools/perf/messages.h"
 #include "tools/perf/options.h"
 #include "tools/perf/pattern.h"
@@ -30,6 +31,9 @@ std::optional<RankFacts> decode_facts(const std::string& body);
 std::optional<Status> decode_status(const std::string& body);
 std::optional<Row> decode_row(const std::string& body);
 std::optional<Ended> decode_ended(const std::string& body);
+
+// What --list prints with --json.
+std::string to_json(const Net& net, const std::vector<Device>& devices);
 
 // The text for --json.
 std::string to_json(const Options& options, const Pattern& pattern, const Results& results);

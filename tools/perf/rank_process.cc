@@ -71,7 +71,7 @@ void describe_memory(const RankMemory& memory, RankFacts& facts) {
                        .compute = fmt::format("{}.{}", gpu.compute_major, gpu.compute_minor)};
 }
 
-RankFacts describe_rank(const Net& net, const std::vector<Device>& devices) {
+RankFacts describe_rank(const Net& net, const std::vector<Device>& devices, bool as_json) {
   RankFacts facts;
   facts.name = net.calls.name;
   facts.abi = net.abi;
@@ -79,7 +79,7 @@ RankFacts describe_rank(const Net& net, const std::vector<Device>& devices) {
   facts.pid = ::getpid();
   facts.host = tools::name_of_this_host();
   for (const Device& device : devices) facts.devices.push_back(device.name);
-  facts.text = describe_devices(net, devices);
+  facts.text = as_json ? to_json(net, devices) : describe_devices(net, devices);
   return facts;
 }
 
@@ -101,7 +101,7 @@ Result<bool, Ended> live(const Options& options, const Pattern& pattern, Team& t
   report_phase(team, "in the plugin's devices");
   std::vector<Device> devices = BL_TRY(or_end(tools::kUsage, list_devices(net)));
   devices = BL_TRY(or_end(tools::kUsage, merge_devices(net, std::move(devices), options.rails)));
-  RankFacts facts = describe_rank(net, devices);
+  RankFacts facts = describe_rank(net, devices, options.list && !options.json.empty());
   if (!options.list) {
     facts.flush =
         BL_TRY(or_end(tools::kUsage, check_devices(options, memory, net, devices, team.rank())));

@@ -23,7 +23,7 @@ struct RawOptions {
 // Whether --diff is given without options that it does not allow.
 bool is_alone(const Options& options) {
   return options.from.empty() && options.svg.empty() && options.nccl_xml.empty() && !options.all &&
-         !options.brief && !options.check && !options.json && options.max_nics_per_gpu == 0;
+         !options.brief && !options.check && options.max_nics_per_gpu == 0;
 }
 
 Outcome<Options> check_options(const RawOptions& raw) {
@@ -37,7 +37,7 @@ Outcome<Options> check_options(const RawOptions& raw) {
   const std::array to_stdout{options.json,
                              options.brief,
                              options.all,
-                             options.check,
+                             options.check && !options.json,
                              options.svg == tools::kStdout,
                              options.nccl_xml == tools::kStdout};
   if (std::ranges::count(to_stdout, true) > 1) {
@@ -53,7 +53,7 @@ Outcome<Options> check_options(const RawOptions& raw) {
     return fail(fmt::format("--svg and --nccl-xml both name {}; name two files", options.svg));
   }
   if (!options.diff.empty() && !is_alone(options)) {
-    return fail("--diff A B shows only differences; it can be combined only with --gpu");
+    return fail("--diff A B shows only differences; it can be combined only with --gpu and --json");
   }
   return options;
 }
@@ -77,7 +77,9 @@ void add_options(tools::Subcommand topo, RawOptions& raw) {
       "Show the differences between two machines, each named as for --from. Exit status 0: there "
       "are none, 1: there are some, 2: a machine cannot be read",
       "A B");
-  topo.add_flag("--json", options.json, "Print everything as JSON instead of text");
+  topo.add_flag("--json", options.json,
+                "Print JSON instead of text: everything, also with --check, or the "
+                "differences");
   topo.add("--svg", options.svg, "Draw the machine into this SVG file; - is stdout", "FILE");
   topo.add("--nccl-xml", options.nccl_xml, "Write a file for NCCL_TOPO_FILE; - is stdout", "FILE");
   topo.add("--nccl-xml-version", options.nccl_xml_version,

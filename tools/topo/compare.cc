@@ -39,8 +39,9 @@ int compare(const Options& options) {
     text += fmt::format("({} not compared, because only one of the two sources has them)\n",
                         topology::count_of(difference.not_compared, "fact"));
   }
-  const Outcome<void> written = tools::write_output(std::string(tools::kStdout),
-                                                    tools::fitted(text, tools::terminal_width()));
+  text =
+      options.json ? topology::to_json(difference) : tools::fitted(text, tools::terminal_width());
+  const Outcome<void> written = tools::write_output(std::string(tools::kStdout), text);
   if (!written) return tools::print_error(written.error(), tools::kUsage);
   return difference.text.empty() ? 0 : kDiffers;
 }

@@ -84,14 +84,16 @@ std::string text_of(const Options& options, const topology::Graph& graph,
 // problems on stdout. Returns the exit status: 0 if there are none, kFailed if there are some,
 // kUsage if that is unknown, because there is no GPU or no RDMA NIC, or because the possible speed
 // of every link is unknown.
-int check(const topology::Graph& graph, const topology::Assignment& assignment) {
+int check(const Options& options, const topology::Graph& graph,
+          const topology::Assignment& assignment) {
   const std::string warnings = topology::findings_text(graph, topology::Severity::kWarning);
   const std::string notes = topology::findings_text(graph, topology::Severity::kNote);
   const std::string text =
       fmt::format("{}\n{}\n{}{}", headline(graph), topology::verdict_text(graph, assignment),
                   shown(warnings), shown(notes));
-  const Outcome<void> written =
-      tools::write_output(std::string(kStdout), tools::fitted(text, tools::terminal_width()));
+  const Outcome<void> written = tools::write_output(
+      std::string(kStdout), options.json ? topology::to_json(graph, assignment)
+                                         : tools::fitted(text, tools::terminal_width()));
   if (!written) return tools::print_error(written.error(), tools::kUsage);
   if (!warnings.empty()) return tools::kFailed;
   const bool has_both = !graph.gpus().empty() && !graph.nics().empty();
@@ -115,7 +117,7 @@ int run(const Options& options) {
   // If one output cannot be written, the others still are.
   int status = 0;
   if (options.check) {
-    status = check(*graph, assignment);
+    status = check(options, *graph, assignment);
   } else if (options.json) {
     status |= write(std::string(kStdout), topology::to_json(*graph, assignment));
   } else if (!has_stdout(options.svg) && !has_stdout(options.nccl_xml)) {

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <map>
+#include <nlohmann/json.hpp>
+#include <sstream>
 #include <utility>
 #include <vector>
 
@@ -15,6 +17,7 @@
 #include "topology/render/gpu_links.h"
 #include "topology/render/name_list.h"
 #include "topology/render/report.h"
+#include "topology/render/utf8.h"
 
 namespace beeline::topology {
 namespace {
@@ -171,5 +174,14 @@ class Comparison {
 }  // namespace
 
 Difference difference_of(const Graph& a, const Graph& b) { return Comparison(a, b).run(); }
+
+std::string to_json(const Difference& difference) {
+  using Json = nlohmann::ordered_json;
+  Json lines = Json::array();
+  std::istringstream text(difference.text);
+  for (std::string line; std::getline(text, line);) lines.push_back(printable(line));
+  const Json document = {{"differences", lines}, {"not_compared", difference.not_compared}};
+  return document.dump(1) + "\n";
+}
 
 }  // namespace beeline::topology

@@ -24,4 +24,6 @@ struct Difference {
 // a link that saves power.
 Difference difference_of(const Graph& a, const Graph& b);
 
+std::string to_json(const Difference& difference);
+
 }  // namespace beeline::topology

@@ -77,6 +77,14 @@ class CommandLine(unittest.TestCase):
         self.assertNotIn("BEELINE_SL =", text)
         self.assertIn("BEELINE_SL = -1\n", run(*call, "--all").stdout)
 
+    @unittest.skipIf(len(PROGRAMS) < 2, "needs softnic")
+    def test_devices_as_json(self):
+        done = run(PROGRAMS[1], "run", "--name", f"list-{os.getpid()}", "--", BEELINE, "perf", "--list", "--rails", "2",
+                   "--json", "-")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertEqual([(device["name"], device["made_of"]) for device in json.loads(done.stdout)["devices"]],
+                         [("beeline_softnic0", [0]), ("beeline_softnic1", [1]), ("beeline_softnic0+softnic1", [0, 1])])
+
     def test_completion(self):
         script = run(BEELINE, "completion", "bash").stdout + """
             complete_words() { COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _beeline; echo "${COMPREPLY[*]}"; }

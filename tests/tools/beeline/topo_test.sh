@@ -61,6 +61,14 @@ small_machine() {
 XML
 }
 
+json_of_diff() {
+  topo --diff "$small" "$slow" --json >"$scratch/diff.json"
+  local status=$?
+  python3 -c 'import json, sys; d = json.load(sys.stdin); print(json.dumps(d["differences"]), d["not_compared"])' \
+    <"$scratch/diff.json"
+  return "$status"
+}
+
 # Exit status and output of --check and --diff.
 check_and_diff() {
   local slow=$scratch/slow.xml small=$scratch/small.xml
@@ -77,7 +85,9 @@ check_and_diff() {
   expect 'a file cannot be read' 2 '--diff /nowhere.xml: No such file' topo --diff "$small" /nowhere.xml
   expect 'one file is no pair' 2 '--diff: At least 2' topo --diff "$small"
   expect 'a difference is all that is told' 2 '--diff A B shows only differences' \
-    topo --diff "$small" "$slow" --json
+    topo --diff "$small" "$slow" --all
+  expect 'a program can read it' 1 '["mlx5_0: link Gen5 x16 in A, Gen1 x16 in B", ' json_of_diff
+  expect 'a program can check' 1 '"verdict":' topo --check --json --from "$slow"
 }
 
 command_line() {

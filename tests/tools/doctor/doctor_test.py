@@ -146,6 +146,17 @@ class Doctor(unittest.TestCase):
         if RENEW:
             golden.write_text(text)
         self.assertEqual(text, golden.read_text())
+        report = json.loads(doctor("--compare", *files, "--json")[1])
+        self.assertEqual(len(report["hosts"]), 64)
+        values = {row["fact"]: row["values"] for row in report["different"]}
+        self.assertEqual(values["mlx5_3: firmware"][0], {"value": "28.36.1010", "hosts": ["node07"]})
+        self.assertIn({"finding": "memlock-low", "hosts": ["node41"]}, report["found"])
+
+    def test_the_list_of_findings_is_json_too(self):
+        kinds = json.loads(doctor("--list", "--json")[1])
+        table = doctor("--list")[1]
+        self.assertGreater(len(kinds), 50)
+        self.assertEqual([kind["id"] for kind in kinds if f"| `{kind['id']}` (" not in table], [])
 
     def test_equal_hosts_do_not_differ(self):
         def same_fault(host):
@@ -216,9 +227,9 @@ class Doctor(unittest.TestCase):
         self.assertEqual([(f["id"], f["command"]) for f in report["findings"]], [("rdma-cgroup-limit", "")])
 
     def test_mistakes_in_the_command_line(self):
-        for arguments in (("--list", "--json"), ("--record", "x", "--root", "y"), ("--with-addresses",),
+        for arguments in (("--list", "--all"), ("--record", "x", "--root", "y"), ("--with-addresses",),
                           ("--seconds", "-1"), ("--record", "x", "--json"), ("--compare", "x"),
-                          ("--compare", "x", "y", "--json")):
+                          ("--compare", "x", "y", "--all")):
             with self.subTest(arguments=arguments):
                 self.assertEqual(doctor(*arguments)[0], 2)
 
