@@ -81,9 +81,9 @@ std::uint8_t number_of(std::uint8_t path) { return path; }
 
 void hold_path(std::uint8_t) {}
 
-// Of CONNECT, ACCEPT and READY.
+// Of CONNECT, ACCEPT and READY. A CONNECT may lack all paths: its sender has given up.
 template <class Message>
-void hold_paths(const Message& message) {
+void hold_paths(const Message& message, bool may_lack_all = false) {
   std::set<std::uint8_t> numbers;
   for (const auto& path : message.paths) {
     hold_path(path);
@@ -93,7 +93,7 @@ void hold_paths(const Message& message) {
     hold_text(path.why, kMaxWhyBytes);
     numbers.insert(path.number);
   }
-  hold(!message.paths.empty(), "one path at least");
+  hold(!message.paths.empty() || (may_lack_all && !message.missing.empty()), "one path at least");
   hold(numbers.size() == message.paths.size() + message.missing.size(), "no path twice");
   hold(*numbers.rbegin() < kMaxPaths, "not too many paths");
 }
@@ -131,7 +131,7 @@ void hold_message(const Connect& message) {
   hold(message.counts.qps_per_rail >= 1 && message.counts.qps_per_rail <= kMaxPaths,
        "a queue pair, and not too many");
   hold_window(message.window);
-  hold_paths(message);
+  hold_paths(message, true);
 }
 void hold_message(const Accept& message) {
   hold_window(message.window);
