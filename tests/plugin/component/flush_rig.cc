@@ -47,20 +47,26 @@ struct ReadCounter {
 
 }  // namespace
 
-FlushedMemory::FlushedMemory(const std::vector<Device>& devices, std::size_t size,
-                             std::uint8_t rails)
+// The comm would register it as memory of the host, which no device may READ. With an empty
+// registration of each rail it does not.
+FlushedMemory::FlushedMemory(RecvComm& comm, const std::vector<const Device*>& devices,
+                             std::size_t size, std::uint8_t rails)
     : bytes_(size) {
-  handle_.flush.any = true;
-  handle_.rails = rails;
-  for (std::size_t rail = 0; rail < devices.size(); ++rail) {
+  auto made = std::make_unique<MemoryHandle>();
+  made->flush.any = true;
+  made->rails = rails;
+  made->buffer = {.data = bytes_.data(), .size = bytes_.size()};
+  for (std::uint8_t rail = 0; rail < devices.size(); ++rail) {
+    made->registrations.push_back({.rail = rail, .device = devices[rail], .mr = {}});
     if ((rails >> rail & 1) == 0) continue;
-    ibv_pd* const pd = value_of(devices[rail].context->pd());
+    ibv_pd* const pd = value_of(devices[rail]->context->pd());
     MrPtr region(ibv_reg_mr(pd, bytes_.data(), bytes_.size(), kAllAccess));
     BL_MUST(region != nullptr);
-    handle_.lkeys[rail] = region->lkey;
-    handle_.rkeys[rail] = region->rkey;
+    made->lkeys[rail] = region->lkey;
+    made->rkeys[rail] = region->rkey;
     regions_.push_back(std::move(region));
   }
+  handle_.reset(comm.buffers()->add(std::move(made)));
 }
 
 FlushRig::FlushRig(const FlushRigOptions& options)
@@ -81,8 +87,9 @@ FlushRig::FlushRig(const FlushRigOptions& options)
     context->ops.post_send = &ReadCounter::count;
   }
   link_ = std::make_shared<FakeLink>();
-  comm_ = std::make_unique<Guarded<RecvComm>>(std::make_unique<Connection>(connect(options)),
-                                              CommOptions{}, StatsSlot());
+  comm_ =
+      std::make_unique<Guarded<RecvComm>>(std::make_unique<Connection>(connect(options)),
+                                          CommOptions{.registration = &registration_}, StatsSlot());
 }
 
 FlushRig::~FlushRig() {

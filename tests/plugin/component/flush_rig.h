@@ -27,19 +27,24 @@ struct FlushRigOptions {
   std::uint8_t iwarp_rails = 0;  // a bit for each: rails that have no loopback
 };
 
-// Memory that stands for a GPU's: it needs flushes. It is registered with some rails of the rig.
+// Memory that stands for a GPU's: it needs flushes. It is registered with some rails of the comm.
 class FlushedMemory {
  public:
-  FlushedMemory(const std::vector<Device>& devices, std::size_t size, std::uint8_t rails);
+  FlushedMemory(RecvComm& comm, const std::vector<const Device*>& devices, std::size_t size,
+                std::uint8_t rails);
 
   std::uint8_t* at(std::size_t offset = 0) noexcept { return bytes_.data() + offset; }
-  MemoryHandle& handle() noexcept { return handle_; }
-  FlushTarget target(std::size_t offset = 0) noexcept { return {at(offset), &handle_}; }
+  MemoryHandle& handle() noexcept { return *handle_; }
+  FlushTarget target(std::size_t offset = 0) noexcept { return {at(offset), handle_.get()}; }
 
  private:
+  struct Remove {
+    void operator()(MemoryHandle* handle) const noexcept { RegisteredBuffers::remove(handle); }
+  };
+
   std::vector<std::uint8_t> bytes_;
   std::vector<MrPtr> regions_;
-  MemoryHandle handle_;
+  std::unique_ptr<MemoryHandle, Remove> handle_;
 };
 
 class FlushRig {
@@ -51,7 +56,7 @@ class FlushRig {
 
   RecvComm& comm() noexcept { return *comm_; }
   FlushedMemory memory(std::uint8_t rails, std::size_t size = 4096) {
-    return {devices_, size, rails};
+    return {comm(), rails_, size, rails};
   }
   Request* receive(std::span<const ReceiveBuffer> buffers);
   Request* receive(FlushedMemory& into, std::size_t offset = 0);
@@ -75,6 +80,7 @@ class FlushRig {
   std::unique_ptr<DeviceTable> table_;
   std::vector<Device> devices_;  // copies, whose transport the test may change
   std::vector<const Device*> rails_;
+  const RegistrationMeans registration_{};
   std::vector<std::byte> ring_;
   std::deque<Endpoint> peers_;  // by path
   std::vector<MrPtr> ring_regions_;
