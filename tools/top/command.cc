@@ -14,8 +14,8 @@
 
 #include "common/base/clock.h"
 #include "tools/cli/exit_status.h"
-#include "tools/top/json.h"
 #include "tools/cli/text_style.h"
+#include "tools/top/json.h"
 #include "tools/top/screen.h"
 #include "tools/top/terminal.h"
 
