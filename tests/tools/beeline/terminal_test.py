@@ -22,8 +22,8 @@ NUMA = str(RECORDS / "numa.json")
 NO_RDMA = str(RECORDS / "no-rdma.json")
 MACHINE = str(TESTS / "tools" / "beeline" / "goldens" / "dgx-8rail.xml")
 WIDTHS = 60, 80, 200
-# What must stay on one line: a command to paste, and a path.
-PASTED = re.compile(r"^ +(run   .*|(lspci|grep) .*|export .*|from  /\S*|/\S*)$")
+# What must stay on one line: a command to paste, and a path, however deep the build folder is.
+PASTED = re.compile(r"^( +(run   .*|(lspci|grep) .*|export .*)|(#|Plugin:)? *(from  )?/\S*)$")
 
 
 class Terminal(unittest.TestCase):
