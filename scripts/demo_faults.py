@@ -22,6 +22,7 @@ LIMIT_GBPS = 0.1
 SAMPLE_S = 0.125
 PULLED_S, PLUGGED_S, END_S = 2, 4, 7  # since data moves
 STOPPED_FOR_S = 3
+MEASURING_BYTES = 32 << 20  # more than the iterations before the measured ones send
 BARS = " ▁▂▃▄▅▆▇█"
 PLAIN_BARS = " .:-=+*#@"
 
@@ -182,9 +183,10 @@ def pull_it_without_recovery(build):
 
 def stop_a_rank(build):
     culprit = 2
-    with Bed(build, "hang", ["allreduce", "--ranks", "4", "--sizes", "64K", "--seconds", "60"]) as bed:
+    # So many iterations are measured in one portion. Between portions ranks wait for one another outside of Beeline.
+    with Bed(build, "hang", ["allreduce", "--ranks", "4", "--sizes", "64K", "--iters", "1000000"]) as bed:
         limit_ports(bed)
-        bed.wait_for(lambda: sum(bed.sent()) > 1 << 20, "data")
+        bed.wait_for(lambda: sum(bed.sent()) > MEASURING_BYTES, "data")
         pid = bed.ranks()[culprit]
         os.kill(pid, signal.SIGSTOP)
         try:
