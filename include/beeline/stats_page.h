@@ -176,8 +176,9 @@ struct beeline_stats_event {
 struct beeline_stats_path {
   uint64_t bytes; /* as of the last look, about once a second */
   uint32_t state;
-  uint32_t failures; /* how often it has failed */
-  char device[32];   /* of this end, and its port: "mlx5_0:1" */
+  uint32_t failures;   /* how often it has failed */
+  char device[32];     /* of this end, that carries it, and its port: "mlx5_0:1" */
+  char own_device[32]; /* where another stands in: the one that does not work */
 };
 
 struct beeline_stats_slot {
@@ -228,9 +229,9 @@ BEELINE_STATS_ASSERT(offsetof(struct beeline_stats_slot, life) == 256);
 BEELINE_STATS_ASSERT(offsetof(struct beeline_stats_slot, sizes) == 640);
 BEELINE_STATS_ASSERT(offsetof(struct beeline_stats_slot, peer_pid) == 1152);
 BEELINE_STATS_ASSERT(offsetof(struct beeline_stats_slot, paths) == 1168);
-BEELINE_STATS_ASSERT(sizeof(struct beeline_stats_path) == 48);
-BEELINE_STATS_ASSERT(offsetof(struct beeline_stats_slot, looks) == 1584);
-BEELINE_STATS_ASSERT(sizeof(struct beeline_stats_slot) == 2368);
+BEELINE_STATS_ASSERT(sizeof(struct beeline_stats_path) == 80);
+BEELINE_STATS_ASSERT(offsetof(struct beeline_stats_slot, looks) == 1840);
+BEELINE_STATS_ASSERT(sizeof(struct beeline_stats_slot) == 2624);
 
 static inline uint64_t beeline_stats_what(uint16_t kind, uint16_t rail, uint32_t arg) {
   return (uint64_t)kind | (uint64_t)rail << 16 | (uint64_t)arg << 32;

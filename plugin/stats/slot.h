@@ -120,19 +120,19 @@ class StatsSlot {
   void set_peer_identity(std::uint64_t identity) noexcept {
     shared::store(slot_->peer_identity, identity);
   }
-  // A path has this device and port, or waits for them.
+  // A path has this device and port of its own, or waits for them.
   void begin_path(std::size_t index, const std::string& device, unsigned port,
                   bool is_up = true) noexcept {
     BL_ASSERT(index < BEELINE_STATS_PATHS, "a slot has a place for each path");
     beeline_stats_path& path = slot_->paths[index];
-    char text[sizeof path.device];
-    std::snprintf(text, sizeof text, "%s:%u", device.c_str(), port);
-    shared::store_text(path.device, text);
+    store_port(path.own_device, device, port);
+    store_port(path.device, device, port);
     set_path_state(index, is_up ? PathHealth::kUp : PathHealth::kDown);
   }
   // The path works again, maybe with another device.
   void restore_path(std::size_t index, const std::string& device, unsigned port) noexcept {
-    begin_path(index, device, port);
+    store_port(slot_->paths[index].device, device, port);
+    set_path_state(index, PathHealth::kUp);
     record(Event::kPathUp, 0, 0, static_cast<std::uint16_t>(index));
   }
   void fail_path(std::size_t index) noexcept {
@@ -171,6 +171,12 @@ class StatsSlot {
   friend class SlotTable;
   StatsSlot(SlotTable* table, beeline_stats_slot* slot) noexcept : slot_(slot), table_(table) {}
 
+  template <std::size_t N>
+  static void store_port(char (&place)[N], const std::string& device, unsigned port) noexcept {
+    char text[N];
+    std::snprintf(text, sizeof text, "%s:%u", device.c_str(), port);
+    shared::store_text(place, text);
+  }
   void set_path_state(std::size_t index, PathHealth state) noexcept {
     shared::store(slot_->paths[index].state, static_cast<std::uint32_t>(state),
                   std::memory_order_release);

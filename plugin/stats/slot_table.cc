@@ -24,6 +24,7 @@ void begin(beeline_stats_slot& slot, std::uint64_t id, SlotRole role, std::strin
   for (beeline_stats_path& path : slot.paths) {
     clear(path.state, path.bytes, path.failures);
     shared::store_text(path.device, {});
+    shared::store_text(path.own_device, {});
   }
   clear(slot.peer_pid, slot.number, slot.peer_number, slot.peer_identity, slot.closed_ns);
   store(slot.opened_ns, static_cast<std::uint64_t>(now_ns()), kRelease);

@@ -101,6 +101,7 @@ void add_waits(Exposition& out, const State& state) {
 struct PathCount {
   std::uint64_t up = 0;
   std::uint64_t down = 0;
+  std::uint64_t moved = 0;
 };
 
 std::map<std::string_view, PathCount> count_paths(const State& state) {
@@ -111,6 +112,7 @@ std::map<std::string_view, PathCount> count_paths(const State& state) {
       PathCount& count = counts[path.device];
       if (path.health == PathHealth::kUp) ++count.up;
       if (path.health == PathHealth::kDown) ++count.down;
+      if (path.is_moved()) ++counts[path.own_device].moved;
     }
   });
   return counts;
@@ -120,12 +122,14 @@ void add_paths(Exposition& out, const State& state) {
   const auto& ports = state.totals.by_port();
   out.begin({.name = "beeline_paths",
              .help = "Paths of connections by this port. One that is down has failed, and is made "
-                     "anew when it works."});
+                     "anew when it works. One that is moved is carried by another port, and counts "
+                     "there as well."});
   auto counts = count_paths(state);
   for (const auto& [device, total] : ports) {
     const PathCount count = counts[device];
     out.add({{"device", device}, {"state", "up"}}, count.up);
     out.add({{"device", device}, {"state", "down"}}, count.down);
+    out.add({{"device", device}, {"state", "moved"}}, count.moved);
   }
 }
 

@@ -53,7 +53,7 @@ void add_by_path(Exposition& out, const State& state) {
   }
   out.begin({.name = "beeline_path_failures_total",
              .kind = Kind::kCounter,
-             .help = of_totals(state, "How often paths by this port have failed.")});
+             .help = of_totals(state, "How often paths of this port have failed.")});
   for (const auto& [device, total] : ports) out.add({{"device", device}}, total.failures);
 }
 

@@ -74,8 +74,8 @@ Totals::SeenConnection Totals::add_connection(const SlotView& slot, const SeenCo
   return now;
 }
 
-// A path that is made anew may use another port than before. What has grown since the last look
-// counts for the port that it uses now.
+// A path that is made anew may use another port than before. The bytes since the last look count
+// for the port that it uses now, its failures for its own.
 void Totals::add_paths(const SlotView& slot, const SeenConnection& before, SeenConnection& now) {
   for (std::size_t i = 0; i < slot.paths.size(); ++i) {
     const PathView& path = slot.paths[i];
@@ -83,7 +83,8 @@ void Totals::add_paths(const SlotView& slot, const SeenConnection& before, SeenC
     now.paths.push_back({.bytes = path.bytes, .failures = path.failures});
     PortTotal& total = entry(by_port_, path.device, std::string(kOtherName));
     total.bytes[direction_of(slot.role)] += growth(old.bytes, path.bytes);
-    total.failures += growth(old.failures, path.failures);
+    entry(by_port_, path.own_device, std::string(kOtherName)).failures +=
+        growth(old.failures, path.failures);
   }
 }
 

@@ -103,8 +103,11 @@ SlotView slot_from(const Json& json, std::int64_t now_ns) {
                            .rail = static_cast<std::uint16_t>(slot.paths.size()),
                            .arg = 0,
                            .value = 0});
-      slot.paths.push_back(
-          {.health = PathHealth::kDown, .bytes = 0, .failures = 0, .device = text_from(port)});
+      slot.paths.push_back({.health = PathHealth::kDown,
+                            .bytes = 0,
+                            .failures = 0,
+                            .device = text_from(port),
+                            .own_device = text_from(port)});
     }
   }
   if (json.contains("failure")) {

@@ -70,7 +70,8 @@ std::vector<PathView> paths_in(const beeline_stats_slot& slot) {
   for (const beeline_stats_path& path : slot.paths) {
     const auto health = static_cast<PathHealth>(path.state);
     if (health == PathHealth::kNone) continue;
-    paths.push_back({health, path.bytes, path.failures, text_in(path.device)});
+    paths.push_back(
+        {health, path.bytes, path.failures, text_in(path.device), text_in(path.own_device)});
   }
   return paths;
 }

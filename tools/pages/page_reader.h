@@ -32,7 +32,10 @@ struct PathView {
   PathHealth health;
   std::uint64_t bytes;
   std::uint32_t failures;
-  std::string device;
+  std::string device;      // that carries it
+  std::string own_device;  // in whose place, if it is another
+
+  bool is_moved() const noexcept { return device != own_device; }
 };
 
 // A copy of one connection.

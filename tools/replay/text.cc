@@ -54,9 +54,11 @@ std::string title_of(const SlotView& slot, const Story& story) {
                   tools::wrapped(state, 6, story.width));
   for (const PathView& path : slot.paths) {
     if (slot.paths.size() == 1 && path.failures == 0) break;
-    text += fmt::format("    path {}: {}, {}, failed {} times\n", path.device,
-                        beeline_stats_path_state_text(static_cast<std::uint32_t>(path.health)),
-                        bytes_text(path.bytes), path.failures);
+    text += fmt::format(
+        "    path {}: {}, {}, failed {} times\n", path.own_device,
+        path.is_moved() ? path.device + " stands in"
+                        : beeline_stats_path_state_text(static_cast<std::uint32_t>(path.health)),
+        bytes_text(path.bytes), path.failures);
   }
   return text;
 }

@@ -16,6 +16,7 @@ Json json_of(const Rail& rail) {
           {"paths", rail.paths},
           {"paths_out_of_use", rail.out_of_use},
           {"port_is_down", rail.down != 0},
+          {"stand_ins", rail.stand_ins},
           {"failures", rail.failures},
           {"sent_bytes_per_second", rail.send},
           {"received_bytes_per_second", rail.receive}};

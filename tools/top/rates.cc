@@ -62,8 +62,10 @@ void add_paths(std::vector<Rail>& rails, const SlotView* before, const Connectio
       ++rail.out_of_use;
       if (is_port_down[i]) ++rail.down;
     }
-    rail.failures += path.failures;
     (now.slot.role == SlotRole::kSend ? rail.send : rail.receive) += parts[i] * now.bytes;
+    Rail& own = rail_of(rails, path.own_device);
+    own.failures += path.failures;
+    if (path.is_moved()) own.stand_ins.insert(path.device);
   }
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -21,10 +22,11 @@ struct Look {
 struct Rail {
   std::string device;
   std::size_t paths = 0;
-  std::size_t out_of_use = 0;  // of them
-  std::size_t down = 0;        // of those: the port of this process has gone down
-  std::uint64_t failures = 0;  // of all of them, ever
-  double send = 0;             // bytes per second
+  std::size_t out_of_use = 0;            // of them
+  std::size_t down = 0;                  // of those: the port of this process has gone down
+  std::set<std::string> stand_ins = {};  // ports that carry more paths, in the place of this one
+  std::uint64_t failures = 0;            // of its paths, ever, whoever carries them now
+  double send = 0;                       // bytes per second
   double receive = 0;
 };
 

@@ -2,6 +2,7 @@
 #include "tools/top/screen.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <vector>
@@ -52,6 +53,8 @@ std::string summary(std::span<const ProcessRate> rates, const Screen& screen) {
 // DOWN is said only of a port of this host: where the port is up, the other end, or what lies
 // between, has failed.
 std::string state_of(const Rail& rail) {
+  if (!rail.stand_ins.empty())
+    return fmt::format("out of use: {} stands in", fmt::join(rail.stand_ins, ", "));
   if (rail.out_of_use == 0) return "up";
   const char* const what = rail.down != 0 ? "DOWN" : "out of use";
   return rail.out_of_use == rail.paths
@@ -80,7 +83,7 @@ void add_rails(std::vector<Line>& lines, std::span<const ProcessRate> rates) {
       lines.push_back({fmt::format("{} {:<16} {:>5} {:>9} {:>9} {:>6} {:>6}  {}", who, rail.device,
                                    rail.paths, gigabytes(rail.send), gigabytes(rail.receive), share,
                                    rail.failures, state_of(rail)),
-                       rail.out_of_use == 0 ? Mark::kPlain : Mark::kBad});
+                       rail.out_of_use == 0 && rail.stand_ins.empty() ? Mark::kPlain : Mark::kBad});
       who = std::string(who.size(), ' ');
     }
   }

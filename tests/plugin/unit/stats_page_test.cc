@@ -190,6 +190,7 @@ TEST_CASE("stats: a slot shows its paths, its other end and what it waits for, u
     CHECK(view.requests == 3);
     REQUIRE(view.paths.size() == 2);
     CHECK(view.paths[0].device == "mlx5_0:1");
+    CHECK_FALSE(view.paths[0].is_moved());
     CHECK(view.paths[0].health == PathHealth::kUp);
     CHECK(view.paths[0].bytes == 1ULL << 40);
     CHECK(view.paths[1].device == std::string(31, 'x'));
@@ -323,6 +324,8 @@ TEST_CASE("stats: a path that fails and comes back is recorded", "[unit][stats]"
   CHECK(view.life[1].rail == 1);
   REQUIRE(view.paths.size() == 1);
   CHECK(view.paths[0].device == "mlx5_3:2");
+  CHECK(view.paths[0].own_device == "mlx5_1:1");
+  CHECK(view.paths[0].is_moved());
   CHECK(view.paths[0].failures == 1);
   CHECK(PageReader::open(page.path())->rank() == std::nullopt);
 }

@@ -63,8 +63,18 @@ SlotView busy(SlotState state, Wait wait, std::int64_t waited_s) {
     slot.waits_since_ns = static_cast<std::uint64_t>(kNow - waited_s * kNsPerSec);
   }
   slot.counters[static_cast<std::size_t>(Counter::kBytes)] = 500;
-  slot.paths = {{.health = PathHealth::kUp, .bytes = 400, .failures = 0, .device = "a:1"},
-                {.health = PathHealth::kDown, .bytes = 100, .failures = 2, .device = "b:1"}};
+  slot.paths = {
+      {.health = PathHealth::kUp,
+       .bytes = 400,
+       .failures = 0,
+       .device = "a:1",
+       .own_device = "a:1"},
+      {.health = PathHealth::kDown,
+       .bytes = 100,
+       .failures = 2,
+       .device = "b:1",
+       .own_device = "b:1"},
+      {.health = PathHealth::kUp, .bytes = 0, .failures = 1, .device = "a:1", .own_device = "c:1"}};
   return slot;
 }
 
@@ -116,10 +126,12 @@ TEST_CASE("export: states of processes, connections and paths", "[tools]") {
            "beeline_connections{host=\"n1\",direction=\"receive\",state=\"failed\"} 1\n",
            "beeline_connections{host=\"n1\",direction=\"send\",state=\"connecting\"} 0\n",
            // The paths of a failed connection are not made anew.
-           "beeline_paths{host=\"n1\",device=\"a:1\",state=\"up\"} 1\n",
+           "beeline_paths{host=\"n1\",device=\"a:1\",state=\"up\"} 2\n",
            "beeline_paths{host=\"n1\",device=\"b:1\",state=\"down\"} 1\n",
+           "beeline_paths{host=\"n1\",device=\"c:1\",state=\"moved\"} 1\n",
            "beeline_path_bytes_total{host=\"n1\",device=\"a:1\",direction=\"receive\"} 800\n",
            "beeline_path_failures_total{host=\"n1\",device=\"b:1\"} 4\n",
+           "beeline_path_failures_total{host=\"n1\",device=\"c:1\"} 2\n",
            "nccl_device=\"beeline_a\",direction=\"receive\"} 1000\n",
        }) {
     CHECK_THAT(text, Contains(line));

@@ -24,8 +24,13 @@ SlotView connection(std::uint64_t id, std::uint64_t bytes, std::vector<PathView>
   return slot;
 }
 
-PathView path(const char* device, std::uint64_t bytes, std::uint32_t failures = 0) {
-  return {.health = PathHealth::kUp, .bytes = bytes, .failures = failures, .device = device};
+PathView path(const char* device, std::uint64_t bytes, std::uint32_t failures = 0,
+              const char* own = nullptr) {
+  return {.health = PathHealth::kUp,
+          .bytes = bytes,
+          .failures = failures,
+          .device = device,
+          .own_device = own == nullptr ? device : own};
 }
 
 Process process(std::int64_t pid, std::vector<SlotView> connections, Life life = Life::kRuns) {
@@ -105,11 +110,11 @@ TEST_CASE("export: the bytes and failures of paths count for their port", "[tool
   totals.add({process(1, {connection(1, 0, {path("a:1", 100), path("b:1", 30)})})});
   // The first path has failed, and is made anew by another port.
   totals.add({process(1, {connection(1, 0, {path("a:1", 120, 1), path("b:1", 40)})})});
-  totals.add({process(1, {connection(1, 0, {path("c:1", 150, 1), path("b:1", 40)})})});
+  totals.add({process(1, {connection(1, 0, {path("c:1", 150, 2, "a:1"), path("b:1", 40)})})});
   const auto& ports = totals.by_port();
   REQUIRE(ports.size() == 3);
   CHECK(ports.at("a:1").bytes.at("send") == 120);
-  CHECK(ports.at("a:1").failures == 1);
+  CHECK(ports.at("a:1").failures == 2);
   CHECK(ports.at("b:1").bytes.at("send") == 40);
   CHECK(ports.at("c:1").bytes.at("send") == 30);
   CHECK(ports.at("c:1").failures == 0);

@@ -261,7 +261,7 @@ TEST_CASE("hang: a port that is down is named", "[tools]") {
   job.connect(0, 1, Wait::kPath, Wait::kPath);
   const auto end_with = [&](std::size_t rank, const std::vector<Event>& events) {
     SlotView& slot = job.processes[rank].connections.back();
-    slot.paths.push_back({PathHealth::kDown, 0, 1, slot.device + ":1"});
+    slot.paths.push_back({PathHealth::kDown, 0, 1, slot.device + ":1", slot.device + ":1"});
     for (const Event event : events) slot.life.push_back({0, event, 0, 0, 0});
   };
   const auto text = [&job] { return job.text(); };

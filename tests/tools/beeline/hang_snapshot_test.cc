@@ -121,7 +121,8 @@ TEST_CASE("hang, snapshot: listeners and failed connections are kept", "[tools]"
 TEST_CASE("hang, snapshot: ports that are down are kept", "[tools]") {
   pages::Process process = end_of_pair(0);
   SlotView& slot = process.connections.at(0);
-  slot.paths = {{PathHealth::kUp, 0, 0, "mlx5_0:1"}, {PathHealth::kDown, 0, 1, "mlx5_1:1"}};
+  slot.paths = {{PathHealth::kUp, 0, 0, "mlx5_0:1", "mlx5_0:1"},
+                {PathHealth::kDown, 0, 1, "mlx5_1:1", "mlx5_1:1"}};
   slot.life = {{.time_ns = 1, .event = Event::kPortDown, .rail = 1, .arg = 0, .value = 0}};
   pages::Processes host;
   host.all = {process};

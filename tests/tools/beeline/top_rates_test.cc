@@ -30,10 +30,18 @@ SlotView connection(std::uint64_t id, SlotRole role, std::uint64_t bytes,
 }
 
 PathView up(const char* device, std::uint64_t bytes) {
-  return {.health = PathHealth::kUp, .bytes = bytes, .failures = 0, .device = device};
+  return {.health = PathHealth::kUp,
+          .bytes = bytes,
+          .failures = 0,
+          .device = device,
+          .own_device = device};
 }
 PathView down(const char* device, std::uint64_t bytes) {
-  return {.health = PathHealth::kDown, .bytes = bytes, .failures = 3, .device = device};
+  return {.health = PathHealth::kDown,
+          .bytes = bytes,
+          .failures = 3,
+          .device = device,
+          .own_device = device};
 }
 
 Look look(std::int64_t seconds, std::vector<SlotView> connections, Life life = Life::kRuns) {
@@ -123,6 +131,14 @@ TEST_CASE("top: the screen", "[tools]") {
   now.life.clear();  // the port of the other end
   CHECK_THAT(text_of(rates_between(before, look(kSeconds, {now})), kStart, {}),
              Contains("25%      3  out of use\n"));
+  now.paths[1] = up("a:1", 1);
+  now.paths[1].own_device = "b:1";
+  now.paths[1].failures = 3;
+  CHECK_THAT(
+      text_of(rates_between(before, look(kSeconds, {now})), kStart, {}),
+      Contains("    7      100 a:1                  2     4.000     0.000   100%      0  up\n"
+               "               b:1                  0     0.000     0.000     0%      3  "
+               "out of use: a:1 stands in\n"));
   CHECK_THAT(text({.columns = 20}), Contains("\n RANK      PID DEVIC\n"));
   CHECK_THAT(text({.rows = 4}), Contains("\n... 2 more lines\n"));
   CHECK_THAT(text({.has_color = true}), Contains("\033[31m               b:1"));
