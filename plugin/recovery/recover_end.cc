@@ -48,7 +48,6 @@ Ends ends_of(const Comm& comm, std::size_t path) {
 
 // A failed completion that another path would not mend.
 void Recover::suspect(Comm& comm, const Path& path, const ibv_wc& failed, const char* doing) {
-  comm.stats().add(Counter::kErrors);
   comm.stats().record(Event::kCompletionError, failed.status, failed.vendor_err, path.index);
   if (ending_.suspect()) return;  // requests that were flushed after it; only the first knows why
   // The stall watch may have looked last a long time ago.
@@ -193,6 +192,7 @@ Status Recover::end(Comm& comm, std::size_t path, const char* doing, const Verdi
   end_ = fail(why.code, doing);
   comm.gate().raise_alarm();
   comm.stats().record(Event::kFailed, static_cast<std::uint32_t>(why.code));
+  comm.stats().add(Counter::kErrors);
   comm.stats().set_state(SlotState::kFailed);
   comm.link().tell_end(comm.name_for_log(path) + ": cannot " + doing + ": " + why.text());
   comm.link().send_failure(std::string("cannot ") + doing + ": " + why.cause);

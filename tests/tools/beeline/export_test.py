@@ -207,6 +207,13 @@ class Export(RingTest):
         # A process that begins afterwards knows nothing of the first job.
         self.assertLess(total(self.once(ring), "beeline_processes", state="ended"), RANKS)
 
+    def test_a_rank_that_is_killed(self):
+        ring = self.playing()
+        with Exporter(ring.environment) as exporter:
+            self.assertEqual(total(exporter.scrape(), "beeline_errors_total"), 0)
+            ring.ranks[CULPRIT].kill()
+            until(lambda: total(exporter.scrape(), "beeline_errors_total") >= 2, "the errors of its neighbors")
+
     def with_running(self, exporter, count):
         metrics = exporter.scrape()
         return metrics if total(metrics, "beeline_processes", state="running") == count else None
