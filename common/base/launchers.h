@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The variables in which a launcher tells a process its rank, and how many there are.
+// The variables in which a launcher tells a process its rank, how many there are, and of which job.
 #pragma once
 
 #include <array>
@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <optional>
+#include <string>
 #include <string_view>
 
 namespace beeline {
@@ -49,6 +50,23 @@ inline std::optional<LaunchedAs> launched_as() noexcept {
     if (rank && ranks) return LaunchedAs{.by = launcher, .rank = *rank, .ranks = *ranks};
   }
   return std::nullopt;
+}
+
+// A name that processes of one job have in common, and those of another do not: "48213.0", or
+// "48213.0 node7:29500" if torchrun was started by srun. Empty: no launcher has told one.
+inline std::string launched_job() {
+  const auto joined = [](const char* variable, const char* separator, const char* second) {
+    const char* const text = std::getenv(variable);
+    if (text == nullptr || *text == '\0') return std::string();
+    const char* const more = std::getenv(second);
+    return more == nullptr || *more == '\0' ? std::string(text)
+                                            : std::string(text) + separator + more;
+  };
+  std::string job = joined("SLURM_JOB_ID", ".", "SLURM_STEP_ID");
+  if (job.empty()) job = joined("PMIX_NAMESPACE", "", "");
+  const std::string meeting = joined("MASTER_ADDR", ":", "MASTER_PORT");
+  if (!job.empty() && !meeting.empty()) job += " ";
+  return job + meeting;
 }
 
 }  // namespace beeline

@@ -123,7 +123,8 @@ StatsPage::Options stats_options(const Config& config) {
           .build = kBuild,
           .shown = config.stats,
           .rank = launched ? std::optional(launched->rank) : std::nullopt,
-          .ranks = launched ? std::optional(launched->ranks) : std::nullopt};
+          .ranks = launched ? std::optional(launched->ranks) : std::nullopt,
+          .job = config.job.empty() ? launched_job() : config.job};
 }
 
 ControlOptions control_options(const Config& config) {

@@ -36,6 +36,7 @@ void fill_header(beeline_stats_header& header, const StatsPage::Options& options
   shared::store_text(header.build, options.build);
   store(header.rank, options.rank ? *options.rank : UINT64_MAX);
   store(header.ranks, options.ranks ? *options.ranks : UINT64_MAX);
+  shared::store_text(header.job, options.job);
   store(header.magic, BEELINE_STATS_MAGIC, std::memory_order_release);
 }
 

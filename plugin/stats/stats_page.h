@@ -29,6 +29,7 @@ class StatsPage {
     std::uint32_t slot_count = BEELINE_STATS_MOST_SLOTS;
     std::optional<std::uint32_t> rank = {};   // of this process in its job
     std::optional<std::uint32_t> ranks = {};  // of the job
+    std::string job = {};                     // its name; empty: not known
   };
 
   // Never fails: if the file cannot be created, the counters are kept where only this process sees

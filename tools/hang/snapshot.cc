@@ -20,7 +20,7 @@ using Json = nlohmann::ordered_json;
 using pages::Life;
 
 constexpr std::string_view kKind = "beeline-hang";
-constexpr int kSnapshotVersion = 1;
+constexpr int kSnapshotVersion = 2;
 // A connection takes half a KiB.
 constexpr std::size_t kMostSnapshotBytes = std::size_t{256} << 20;
 constexpr int kMostDeep = 10;                       // of what is inside of what
@@ -140,6 +140,7 @@ pages::Process process_from(const Json& json, std::int64_t now_ns) {
   process.life = life_from(json.at("life"));
   if (json.contains("rank")) process.rank = json["rank"].get<std::uint32_t>();
   if (json.contains("ranks")) process.ranks = json["ranks"].get<std::uint32_t>();
+  process.job = text_from(json.at("job"));
   process.identity = json.at("identity");
   process.slots_refused = json.at("slots_refused");
   for (const auto& [name, list] : kLists) {
@@ -162,6 +163,7 @@ std::string snapshot_of(const pages::Processes& processes, std::int64_t now_ns) 
     }
     if (process.rank) json["rank"] = *process.rank;
     if (process.ranks) json["ranks"] = *process.ranks;
+    json["job"] = process.job;
     json["identity"] = process.identity;
     json["slots_refused"] = process.slots_refused;
     for (const auto& [name, list] : kLists) {

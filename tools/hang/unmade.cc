@@ -46,7 +46,8 @@ std::vector<RankRange> missing_ranks(std::span<const Process> processes, const P
   if (!member.ranks) return {};
   std::set<std::uint32_t> here;
   for (const Process& process : processes) {
-    const bool is_member = process.ranks == member.ranks && process.life != pages::Life::kEnded;
+    const bool is_member = process.job == member.job && process.ranks == member.ranks &&
+                           process.life != pages::Life::kEnded;
     if (is_member && process.rank) here.insert(*process.rank);
   }
   here.insert(*member.ranks);  // the end of the last range

@@ -154,6 +154,7 @@ Result<PageReader> PageReader::open(const std::string& path) {
 
 std::string PageReader::host() const { return text_in(header_.host); }
 std::string PageReader::build() const { return text_in(header_.build); }
+std::string PageReader::job() const { return text_in(header_.job); }
 std::optional<std::uint32_t> PageReader::rank() const noexcept {
   if (header_.rank > UINT32_MAX) return std::nullopt;
   return static_cast<std::uint32_t>(header_.rank);

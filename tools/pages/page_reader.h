@@ -84,6 +84,7 @@ class PageReader {
   std::uint64_t start_time() const noexcept { return header_.start_time; }
   std::string host() const;
   std::string build() const;
+  std::string job() const;  // empty: not known
   std::optional<std::uint32_t> rank() const noexcept;
   std::optional<std::uint32_t> ranks() const noexcept;                  // of the job
   std::uint64_t identity() const noexcept { return header_.identity; }  // 0: none yet

@@ -50,6 +50,7 @@ Outcome<Processes> read_processes(const std::string& directory) {
                                                      .life = life,
                                                      .rank = page.rank(),
                                                      .ranks = page.ranks(),
+                                                     .job = page.job(),
                                                      .identity = page.identity(),
                                                      .slots_refused = page.slots_refused(),
                                                      .connections = {}}),

@@ -21,6 +21,7 @@ struct Process {
   Life life = Life::kRuns;
   std::optional<std::uint32_t> rank = {};   // as its launcher has set it
   std::optional<std::uint32_t> ranks = {};  // of its job; the same
+  std::string job = {};                     // its name, or what its launcher says; empty: nothing
   std::uint64_t identity = 0;               // see SlotView::peer_identity; 0: none yet
   std::uint64_t slots_refused = 0;          // connections that the page does not show
   std::vector<SlotView> connections;        // those that are not closed; some are not made yet

@@ -3,6 +3,8 @@
 // The conversion of the configuration into the options of each folder of the plugin.
 #include "plugin/runtime/options.h"
 
+#include <cstdlib>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -24,6 +26,23 @@ TEST_CASE("options: adaptive routing and relaxed ordering keep their three value
       device_options(config_of({"NCCL_IB_ADAPTIVE_ROUTING=1", "NCCL_IB_PCI_RELAXED_ORDERING=0"}));
   CHECK(set.adaptive_routing == true);
   CHECK(set.relaxed_ordering == false);
+}
+
+TEST_CASE("options: processes of one job have its name from their launcher", "[unit][runtime]") {
+  const auto job_with = [](const std::map<const char*, const char*>& variables,
+                           const std::vector<std::string_view>& assignments = {}) {
+    for (const char* name :
+         {"SLURM_JOB_ID", "SLURM_STEP_ID", "PMIX_NAMESPACE", "MASTER_ADDR", "MASTER_PORT"})
+      ::unsetenv(name);
+    for (const auto& [name, value] : variables) ::setenv(name, value, 1);
+    return stats_options(config_of(assignments)).job;
+  };
+  CHECK(job_with({{"SLURM_JOB_ID", "48213"}, {"SLURM_STEP_ID", "0"}}) == "48213.0");
+  CHECK(job_with({{"SLURM_JOB_ID", "48213"}, {"MASTER_ADDR", "n7"}, {"MASTER_PORT", "29500"}}) ==
+        "48213 n7:29500");
+  CHECK(job_with({{"PMIX_NAMESPACE", "prterun-n7-99@1"}}) == "prterun-n7-99@1");
+  CHECK(job_with({{"SLURM_JOB_ID", "48213"}}, {"BEELINE_JOB=mine"}) == "mine");
+  CHECK(job_with({}).empty());
 }
 
 TEST_CASE("options: GIDs and sockets have separate address families", "[unit][runtime]") {

@@ -46,17 +46,19 @@ TEST_CASE("stats: the header says whose page it is", "[unit][stats]") {
   CHECK(reader.slots_used() == 0);
   CHECK_FALSE(reader.rank());
   CHECK_FALSE(reader.ranks());
+  CHECK(reader.job().empty());
   CHECK(reader.identity() == 0);
 }
 
-TEST_CASE("stats: the header has the rank, the number of ranks, and a number for the peers",
-          "[unit][stats]") {
+TEST_CASE("stats: the header has the rank, the job, and a number for the peers", "[unit][stats]") {
   const StatsDir dir;
-  StatsPage page = StatsPage::open({.directory = dir.path(), .rank = 3, .ranks = 8});
+  StatsPage page =
+      StatsPage::open({.directory = dir.path(), .rank = 3, .ranks = 8, .job = "48213.0"});
   page.set_identity(4711);
   const PageReader reader = reader_of(page);
   CHECK(reader.rank() == 3);
   CHECK(reader.ranks() == 8);
+  CHECK(reader.job() == "48213.0");
   CHECK(reader.identity() == 4711);
 }
 

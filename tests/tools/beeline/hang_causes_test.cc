@@ -441,12 +441,14 @@ TEST_CASE("hang: ranks that are missing are named as ranges", "[tools]") {
             "CAUSE    ranks 0, 4-6 of 8 have no running process with a statistics page "
             "on this host: they have not started, have ended, or run on another host\n") !=
         std::string::npos);
-  // A process of another job, and one that has ended, are none of them.
+  // Processes of other jobs, and one that has ended, are none of them.
   Process other = job.processes[0];
   other.rank = 0;
   other.listeners.clear();
   job.processes.push_back(other);
   job.processes.back().ranks = 2;
+  job.processes.push_back(other);
+  job.processes.back().job = "48214.0";
   job.processes.push_back(other);
   job.processes.back().life = Life::kEnded;
   CHECK(job.analyze().causes[0].missing == std::vector<RankRange>{{0, 0}, {4, 6}});

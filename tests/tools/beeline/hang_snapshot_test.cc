@@ -38,6 +38,7 @@ pages::Process end_of_pair(std::uint32_t rank) {
                             .host = "n" + std::to_string(rank),
                             .rank = rank,
                             .ranks = 2,
+                            .job = "48213.0",
                             .identity = rank + 7,
                             .connections = {}};
   SlotView slot = {};
@@ -80,6 +81,7 @@ TEST_CASE("hang, snapshot: the cause is found on another host", "[tools]") {
   CHECK(waiting[Counter::kMessages] == 40);
   CHECK(all.all[1].connections.at(0)[Counter::kGrants] == 51);
   CHECK(all.all[0].ranks == 2);
+  CHECK(all.all[0].job == "48213.0");
   CHECK(all.all[1].identity == 8);
   const Analysis analysis = find_causes(all.all, kNowHere, kNsPerSec);
   REQUIRE(analysis.causes.size() == 1);
@@ -135,8 +137,8 @@ TEST_CASE("hang, snapshot: ports that are down are kept", "[tools]") {
 TEST_CASE("hang, snapshot: another file is refused by its name", "[tools]") {
   const char* const text = GENERATE(
       "", "{}", "[1]", R"({"kind": "beeline-hang", "version": 2})",
-      R"({"kind": "beeline-hang", "version": 1, "unreadable": 0, "processes": [{"pid": 1}]})",
-      R"({"kind": "beeline-hang", "version": 1, "unreadable": 0, "processes": [{"pid": "x"}]})");
+      R"({"kind": "beeline-hang", "version": 2, "unreadable": 0, "processes": [{"pid": 1}]})",
+      R"({"kind": "beeline-hang", "version": 2, "unreadable": 0, "processes": [{"pid": "x"}]})");
   const auto read = through_file(text);
   REQUIRE_FALSE(read);
   CHECK(read.error().text.find("beeline-snapshot-") != std::string::npos);
