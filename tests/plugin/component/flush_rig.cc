@@ -56,8 +56,9 @@ FlushedMemory::FlushedMemory(RecvComm& comm, const std::vector<const Device*>& d
   made->flush.any = true;
   made->rails = rails;
   made->buffer = {.data = bytes_.data(), .size = bytes_.size()};
-  for (std::uint8_t rail = 0; rail < devices.size(); ++rail) {
-    made->registrations.push_back({.rail = rail, .device = devices[rail], .mr = {}});
+  for (std::size_t rail = 0; rail < devices.size(); ++rail) {
+    made->registrations.push_back(
+        {.rail = static_cast<std::uint8_t>(rail), .device = devices[rail], .mr = {}});
     if ((rails >> rail & 1) == 0) continue;
     ibv_pd* const pd = value_of(devices[rail]->context->pd());
     MrPtr region(ibv_reg_mr(pd, bytes_.data(), bytes_.size(), kAllAccess));
