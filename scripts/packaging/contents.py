@@ -131,11 +131,18 @@ def without_debug_information(path):
 
 
 def moved(files, folder):
-    """The files as they are for a distribution whose libraries lie in `folder` instead of lib."""
+    """The files as they are for a distribution whose libraries lie in `folder` instead of lib, where the loader finds
+    the plugin by its name."""
     def place(name):
         return folder + "/" + name.removeprefix("lib/") if name == PLUGIN else name
 
-    return {place(name): file for name, file in files.items()}
+    def named(name, file):
+        if not name.startswith("share/doc/beeline/docs/deploy/"):
+            return file
+        by_file, by_name = (f"NCCL_NET_PLUGIN={each}\n".encode() for each in (f"/opt/beeline/{PLUGIN}", "beeline"))
+        return dataclasses.replace(file, data=file.data.replace(by_file, by_name))
+
+    return {place(name): named(name, file) for name, file in files.items()}
 
 
 def write_tree(files, root, epoch):

@@ -59,8 +59,9 @@ def stand_ins(root):
     return [path for path in root.rglob("*") if re.match(r"softnic$|lib(cuda|ibverbs|rdmacm)\b", path.name)]
 
 
-def check_documents(test, root):
-    """Each relative link leads to a file, and the files for administrators are there."""
+def check_documents(test, root, plugin="/opt/beeline/lib/libnccl-net-beeline.so"):
+    """Each relative link leads to a file, and the files for administrators are there. Those that need no
+    LD_LIBRARY_PATH name this plugin."""
     readme, = root.rglob("share/doc/beeline/README.md")
     for page in readme.parent.rglob("*.md"):
         for target in re.findall(r"\]\(([^)\s#:]+)[^)\s:]*\)", page.read_text(encoding="utf-8")):
@@ -68,8 +69,11 @@ def check_documents(test, root):
     share = readme.parents[2]
     for name in ("man/man1/beeline-perf.1", "bash-completion/completions/beeline", "zsh/site-functions/_beeline",
                  "beeline/prometheus-rules.yml", "doc/beeline/docs/deploy/slurm-job.sh",
-                 "doc/beeline/docs/deploy/nccl.conf", "doc/beeline/docs/deploy/beeline-export.service", "doc/beeline/tests/fabrics/dgx-8rail.toml"):
+                 "doc/beeline/docs/deploy/beeline-export.service", "doc/beeline/tests/fabrics/dgx-8rail.toml"):
         test.assertTrue((share / name).exists(), name)
+    for name in ("nccl.conf", "task-prolog.sh"):
+        text = (share / "doc/beeline/docs/deploy" / name).read_text(encoding="utf-8")
+        test.assertEqual(re.findall("NCCL_NET_PLUGIN=(.*)", text), [plugin], name)
 
 
 def check(test, programs, wrapper=()):

@@ -102,7 +102,7 @@ class Packages(unittest.TestCase):
         shown = installed.run(["dpkg-query", f"--admindir={admin}", "--show", "--showformat=${Version} ${Maintainer}",
                                "beeline"])
         self.assertEqual(shown, f"{installed.VERSION} {installed.MAINTAINER}")
-        installed.check_documents(self, self.root)
+        installed.check_documents(self, self.root, "beeline")
         installed.run([*dpkg, "--purge", "beeline-softnic"])
         self.assertEqual(installed.stand_ins(self.root), [])
         with self.assertRaisesRegex(AssertionError, "softnic is not in PATH; softnic is in the package beeline-softnic"):
@@ -118,7 +118,7 @@ class Packages(unittest.TestCase):
                          installed.VERSION)
         installed.check(self, self.root / "usr" / "bin")
         installed.check_benchmark(self, self.root / "usr" / "bin", self.root)
-        installed.check_documents(self, self.root)
+        installed.check_documents(self, self.root, "beeline")
         installed.run(["rpm", "--root", self.root, "--erase", "--noscripts", "beeline-softnic"])
         self.assertEqual(installed.stand_ins(self.root), [])
 
