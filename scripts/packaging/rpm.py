@@ -34,10 +34,16 @@ def relations(package):
             "%post -p /sbin/ldconfig\n%postun -p /sbin/ldconfig\n")
 
 
+def own_folders(files):
+    """Those that no other package has, which the erased package takes away."""
+    folders = {str(folder) for name in files for folder in pathlib.PurePath(name).parents}
+    return sorted(folder for folder in folders if "beeline" in folder)
+
+
 def spec_text(release, package, files):
     packages, scripts = relations(package)
     # rpmbuild would strip and search the files again, and write its own time and host into the package.
-    listed = "\n".join(f"/{name}" for name in sorted(files))
+    listed = "\n".join([*(f"%dir /{name}" for name in own_folders(files)), *(f"/{name}" for name in sorted(files))])
     return f"""\
 %global debug_package %{{nil}}
 %global __os_install_post %{{nil}}

@@ -121,6 +121,8 @@ class Packages(unittest.TestCase):
         installed.check_documents(self, self.root, "beeline")
         installed.run(["rpm", "--root", self.root, "--erase", "--noscripts", "beeline-softnic"])
         self.assertEqual(installed.stand_ins(self.root), [])
+        installed.run(["rpm", "--root", self.root, "--erase", "--noscripts", "beeline"])
+        self.assertEqual(list((self.root / "usr").rglob("*beeline*")), [])
 
     def test_image(self):
         with tarfile.open(self.packages["image"][0]) as archive:
