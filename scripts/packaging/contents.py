@@ -22,6 +22,7 @@ BENCHMARK = ["scripts/bench", "scripts/benchmark/*.py", "nccl-tests-config/*.py"
 # What Debian and container images call the processors.
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 PLUGIN = "lib/libnccl-net-beeline.so"
+COMPLETION = "share/zsh/site-functions/_beeline"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -130,11 +131,10 @@ def without_debug_information(path):
         return stripped.read_bytes(), build_id, symbols.read_bytes()
 
 
-def moved(files, folder):
+def moved(files, folder, zsh=COMPLETION):
     """The files as they are for a distribution whose libraries lie in `folder` instead of lib, where the loader finds
-    the plugin by its name."""
-    def place(name):
-        return folder + "/" + name.removeprefix("lib/") if name == PLUGIN else name
+    the plugin by its name, and whose completion for zsh is the file `zsh`."""
+    places = {PLUGIN: folder + "/" + PLUGIN.removeprefix("lib/"), COMPLETION: zsh}
 
     def named(name, file):
         if not name.startswith("share/doc/beeline/docs/deploy/"):
@@ -142,7 +142,7 @@ def moved(files, folder):
         by_file, by_name = (f"NCCL_NET_PLUGIN={each}\n".encode() for each in (f"/opt/beeline/{PLUGIN}", "beeline"))
         return dataclasses.replace(file, data=file.data.replace(by_file, by_name))
 
-    return {place(name): named(name, file) for name, file in files.items()}
+    return {places.get(name, name): named(name, file) for name, file in files.items()}
 
 
 def write_tree(files, root, epoch):

@@ -12,7 +12,8 @@ def write(release, package, folder):
     path = folder / f"{package.name}_{release.version}_{release.architecture}.deb"
     with tempfile.TemporaryDirectory() as scratch:
         root = pathlib.Path(scratch) / "root"
-        placed = contents.moved(package.files, f"lib/{release.machine}-linux-gnu")
+        placed = contents.moved(package.files, f"lib/{release.machine}-linux-gnu",
+                                "share/zsh/vendor-completions/_beeline")
         documents = f"share/doc/{package.name}"
         placed[f"{documents}/copyright"] = placed[f"{documents}/LICENSE"]
         tree = {f"usr/{name}": file for name, file in placed.items()}

@@ -59,7 +59,7 @@ def stand_ins(root):
     return [path for path in root.rglob("*") if re.match(r"softnic$|lib(cuda|ibverbs|rdmacm)\b", path.name)]
 
 
-def check_documents(test, root, plugin="/opt/beeline/lib/libnccl-net-beeline.so"):
+def check_documents(test, root, plugin="/opt/beeline/lib/libnccl-net-beeline.so", zsh="site-functions"):
     """Each relative link leads to a file, and the files for administrators are there. Those that need no
     LD_LIBRARY_PATH name this plugin."""
     readme, = root.rglob("share/doc/beeline/README.md")
@@ -67,7 +67,7 @@ def check_documents(test, root, plugin="/opt/beeline/lib/libnccl-net-beeline.so"
         for target in re.findall(r"\]\(([^)\s#:]+)[^)\s:]*\)", page.read_text(encoding="utf-8")):
             test.assertTrue((page.parent / target).exists(), f"{page}: {target}")
     share = readme.parents[2]
-    for name in ("man/man1/beeline-perf.1", "bash-completion/completions/beeline", "zsh/site-functions/_beeline",
+    for name in ("man/man1/beeline-perf.1", "bash-completion/completions/beeline", f"zsh/{zsh}/_beeline",
                  "beeline/prometheus-rules.yml", "doc/beeline/docs/deploy/slurm-job.sh",
                  "doc/beeline/docs/deploy/beeline-export.service", "doc/beeline/tests/fabrics/dgx-8rail.toml"):
         test.assertTrue((share / name).exists(), name)

@@ -102,7 +102,7 @@ class Packages(unittest.TestCase):
         shown = installed.run(["dpkg-query", f"--admindir={admin}", "--show", "--showformat=${Version} ${Maintainer}",
                                "beeline"])
         self.assertEqual(shown, f"{installed.VERSION} {installed.MAINTAINER}")
-        installed.check_documents(self, self.root, "beeline")
+        installed.check_documents(self, self.root, "beeline", "vendor-completions")
         installed.run([*dpkg, "--purge", "beeline-softnic"])
         self.assertEqual(installed.stand_ins(self.root), [])
         with self.assertRaisesRegex(AssertionError, "softnic is not in PATH; softnic is in the package beeline-softnic"):
