@@ -15,7 +15,8 @@ def write(release, package, folder):
         placed = contents.moved(package.files, f"lib/{release.machine}-linux-gnu",
                                 "share/zsh/vendor-completions/_beeline")
         documents = f"share/doc/{package.name}"
-        placed[f"{documents}/copyright"] = placed[f"{documents}/LICENSE"]
+        placed[f"{documents}/copyright"] = placed[f"{documents}/LICENSE"]  # by Debian's policy no symbolic link
+        placed[f"{documents}/LICENSE"] = contents.File(b"", 0o777, "copyright")
         tree = {f"usr/{name}": file for name, file in placed.items()}
         tree["DEBIAN/control"] = contents.File(control_text(release, package).encode())
         if contents.PLUGIN in package.files:  # ldconfig puts it into the loader's list
