@@ -120,6 +120,8 @@ def main(words):
         if options.list:
             list_profiles()
             return 0
+        if options.version:
+            return prepare.show_version(options.build)
         return bench(options, profile)
     except Misuse as reason:
         print(reason, file=sys.stderr)

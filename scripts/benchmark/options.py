@@ -64,13 +64,14 @@ def parser():
     add("--build", metavar="DIR", help="use the build in this folder; build nothing")
     add("--dry-run", action="store_true", help="show the commands, run nothing")
     add("--list", action="store_true", help="show the profiles")
+    add("--version", action="store_true", help="show the version of beeline")
     return parsed
 
 
 def parse(words):
     """The options, with defaults from the profile, and the profile."""
     options = parser().parse_args(words)
-    if options.list:
+    if options.list or options.version:
         return options, None
     if not options.profile:
         raise Misuse(f"name a profile with --profile NAME, one of {', '.join(profiles.names())}")

@@ -31,6 +31,13 @@ def programs(named):
     return Programs(folder / "tools" / "beeline", folder / "softnic" / "softnic", folder / "plugin" / "abi")
 
 
+def show_version(named):
+    beeline = programs(named).beeline
+    if not beeline.exists():
+        raise Misuse(f"{beeline} does not exist")
+    return subprocess.run([beeline, "--version"], check=False).returncode
+
+
 def in_lib(script):
     """Runs shell commands with the functions of scripts/lib.sh."""
     return subprocess.run(["bash", "-c", f'source "$0"; {script}', str(ROOT / "scripts" / "lib.sh")],

@@ -216,6 +216,12 @@ class NcclTests(Bench):
         self.assertIn("it ends before its last line", stderr)
         self.assertIn(f"The whole output: {self.folder.resolve()}/results/beeline.txt", stderr)
 
+    def test_the_version_is_that_of_beeline(self):
+        status, stdout, stderr = self.bench("--version")
+        self.assertEqual((status, stderr), (0, ""))
+        self.assertTrue(stdout.startswith("Beeline "), stdout)
+        self.refused("/nowhere/tools/beeline does not exist", "--version", "--build", "/nowhere")
+
     def test_a_dry_run_runs_nothing(self):
         status, stdout, _ = self.bench("--profile", "infiniband", "--np", "2", "--baseline", "--dry-run")
         self.assertEqual(status, 0)
