@@ -172,9 +172,13 @@ std::string address_text(const GidRow& gid) {
 }
 
 std::vector<std::string> nccl_files(const Environ& environ) {
-  std::vector<std::string> files = {"/etc/nccl.conf"};
-  if (const auto file = environ.get("NCCL_CONF_FILE")) files.emplace_back(*file);
-  if (const auto home = environ.get("HOME")) files.push_back(std::string(*home) + "/.nccl.conf");
+  std::vector<std::string> files;
+  if (const auto file = environ.get("NCCL_CONF_FILE")) {
+    files.emplace_back(*file);
+  } else if (const auto home = environ.get("HOME")) {
+    files.push_back(std::string(*home) + "/.nccl.conf");
+  }
+  files.emplace_back("/etc/nccl.conf");
   return files;
 }
 

@@ -90,7 +90,7 @@ struct Host {
 // The files of NCCL count as variables, as in NCCL.
 Host read_host(const Tree& tree, const Environ& environ, std::optional<VerbsView> verbs);
 
-// The files from which NCCL reads variables.
+// The files from which NCCL reads variables, in its order: the first value counts.
 std::vector<std::string> nccl_files(const Environ& environ);
 
 // "mlx5_0 port 1".

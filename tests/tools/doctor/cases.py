@@ -947,6 +947,21 @@ def file_that_turns_off_rdma(host):
 
 
 @case()
+def file_of_the_user_before_that_of_the_host(host):
+    host.environment("HOME=/home/user")
+    host.put("/home/user/.nccl.conf", "NCCL_IB_DISABLE=0")
+    host.put("/etc/nccl.conf", "NCCL_IB_DISABLE=1")
+    return [("nccl-conf", NOTE, "/home/user/.nccl.conf"), ("nccl-conf", NOTE, "/etc/nccl.conf")]
+
+
+@case()
+def file_that_is_named_in_place_of_that_of_the_user(host):
+    host.environment("HOME=/home/user", "NCCL_CONF_FILE=/dev/null")
+    host.put("/home/user/.nccl.conf", "NCCL_IB_DISABLE=1")
+    return []
+
+
+@case()
 def interface_of_another_host(host):
     host.environment("NCCL_SOCKET_IFNAME=bond0")
     return [("socket-interface-missing", FAILURE, "NCCL_SOCKET_IFNAME")]
