@@ -50,6 +50,11 @@ std::string owner_of(std::string_view plugins) {
   return {};
 }
 
+bool is_any_ours(const std::optional<PluginView>& view) {
+  return view && std::ranges::any_of(view->tries,
+                                     [](const PluginTry& one) { return lower(one.net) == kOurs; });
+}
+
 void check_loaded(const PluginTry& loaded, const PluginView& view, Findings& found) {
   if (!loaded.is_other) return;
   found.add("plugin-other-file",
@@ -64,10 +69,10 @@ void check_loaded(const PluginTry& loaded, const PluginView& view, Findings& fou
 void check_plugin(const Host& host, Findings& found) {
   const auto net = host.environ.get("NCCL_NET");
   const bool is_required = net && lower(*net) == kOurs;
-  if (net && !is_required) {
+  const std::string text(host.environ.get("NCCL_NET_PLUGIN").value_or(std::string_view()));
+  if (net && !is_required && (is_ours(text) || is_any_ours(host.plugins))) {
     found.add("other-network", {.subject = "NCCL_NET", .fact = "NCCL_NET=" + std::string(*net)});
   }
-  const std::string text(host.environ.get("NCCL_NET_PLUGIN").value_or(std::string_view()));
   std::string errors;
   std::string errors_of_others;
   bool is_any_loaded = false;
@@ -110,6 +115,8 @@ void check_plugin(const Host& host, Findings& found) {
     seen.fact +=
         ", but NCCL_NET=" + std::string(*net) + " asks for Beeline: the job will not start";
     seen.severity = Severity::kFailure;
+  } else if (net) {
+    seen.fact += ", and NCCL_NET=" + std::string(*net) + ": this environment does not use Beeline";
   }
   found.add("plugin-not-named", std::move(seen));
 }

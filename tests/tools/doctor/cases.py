@@ -763,6 +763,18 @@ def another_network(host):
 
 
 @case()
+def way_back_to_the_transport_of_nccl(host):
+    plugins(host, NCCL_NET_PLUGIN="none", NCCL_NET="IB")
+    return [("plugin-not-named", NOTE, "NCCL_NET_PLUGIN")]
+
+
+@case()
+def another_network_and_a_plugin_under_the_default_name(host):
+    plugins(host, "try libnccl-net.so", "net Beeline", "file /usr/lib/libnccl-net.so", NCCL_NET="IB")
+    return [("other-network", FAILURE, "NCCL_NET")]
+
+
+@case()
 def plugin_not_named(host):
     host.tree["environment"] = ""
     return [("plugin-not-named", NOTE, "NCCL_NET_PLUGIN")]

@@ -145,7 +145,7 @@ class LoadedPlugin(OnFabric):
         self.assertEqual(self.found(NCCL_NET_PLUGIN=f"none-such,{PLUGIN}"), set())
 
     def test_a_misspelled_name_is_a_failure_if_the_job_needs_beeline(self):
-        name = "export NCCL_NET_PLUGIN=beeline"
+        name = "export NCCL_NET_PLUGIN=beeline NCCL_NET=Beeline"
         self.assertEqual(self.found(NCCL_NET_PLUGIN="beelin", NCCL_NET="Beeline"), {("plugin-not-named", "failure", name)})
         self.assertEqual(self.found(NCCL_NET="Beeline"), {("plugin-not-named", "failure", name)})
         self.assertEqual(self.found(NCCL_NET_PLUGIN="beelin"), {("plugin-not-named", "warning", name)})
