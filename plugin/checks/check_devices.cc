@@ -127,10 +127,10 @@ void check_node(const Host& host, const RdmaDevice& device, Findings& found) {
 }  // namespace
 
 void check_devices(const Host& host, Findings& found) {
-  if (host.devices.empty()) return find_no_device(host, found);
   if (host.verbs && !host.verbs->error.empty()) {
     found.add("libibverbs-missing", {.fact = "there is no list of devices: " + host.verbs->error});
   }
+  if (host.devices.empty()) return find_no_device(host, found);
   for (const RdmaDevice& device : host.devices) {
     check_node(host, device, found);
     if (device.is_iwarp) {

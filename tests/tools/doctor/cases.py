@@ -133,6 +133,13 @@ def no_driver_loaded(host):
 
 
 @case()
+def neither_driver_nor_library(host):
+    host.drop("/sys/class/infiniband")
+    host.verbs("error no usable libibverbs (tried libibverbs.so.1)")
+    return [("no-rdma-device", FAILURE, ""), ("libibverbs-missing", FAILURE, "")]
+
+
+@case()
 def no_adapter(host):
     for name in ("/sys/class/infiniband", "/sys/class/infiniband_verbs", "/sys/class/net"):
         host.drop(name)
