@@ -27,8 +27,11 @@ Outcome<Library> open_library(const std::string& plugin) {
   std::vector<std::string> reasons;
   const auto attempt = [&](const std::string& file) -> void* {
     void* const handle = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (handle == nullptr) reasons.emplace_back(::dlerror());
-    return handle;
+    if (handle != nullptr) return handle;
+    const std::string reason = ::dlerror();
+    const bool is_named = reason.starts_with(plugin + ": ");  // as below
+    reasons.push_back(is_named ? reason.substr(plugin.size() + 2) : reason);
+    return nullptr;
   };
   if (void* const handle = attempt(plugin)) return Library{handle, plugin};
   const bool is_path = plugin.find('/') != std::string::npos;
@@ -37,8 +40,8 @@ Outcome<Library> open_library(const std::string& plugin) {
     const std::string file = "libnccl-net-" + plugin + ".so";
     if (void* const handle = attempt(file)) return Library{handle, file};
   }
-  return fail(fmt::format("cannot load the plugin {}: {}. Name the file with its folder", plugin,
-                          fmt::join(reasons, "; ")));
+  return fail(fmt::format("cannot load the plugin {}: {}{}", plugin, fmt::join(reasons, "; "),
+                          is_path ? "" : ". Name the file with its folder"));
 }
 
 std::vector<int> exported_versions(void* library) {
