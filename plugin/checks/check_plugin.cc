@@ -92,6 +92,9 @@ void check_plugin(const Host& host, Findings& found) {
   Seen seen = {
       .subject = "NCCL_NET_PLUGIN",
       .fact = text.empty() ? "NCCL_NET_PLUGIN is not set here" : "NCCL_NET_PLUGIN=" + text};
+  if (const auto file = host.file_of.find(seen.subject); file != host.file_of.end()) {
+    seen.source = file->second;
+  }
   if (is_ours(text) && errors.empty()) {
     seen.fact += ", but the record does not say whether this plugin can be loaded";
     return found.add_unknown("plugin-not-found", std::move(seen));
@@ -100,8 +103,16 @@ void check_plugin(const Host& host, Findings& found) {
     seen.fact += ": " + errors;
     // A record may have it without its folders.
     const std::string& own = host.plugins->own_folder;
+    bool is_folder_needed = own.starts_with('/');
+    if (!seen.source.empty()) {  // where LD_LIBRARY_PATH cannot be set
+      seen.fix = "set it in " + seen.source + " to what beeline env --k8s prints";
+      is_folder_needed = false;
+    } else if (host.plugins->is_searched) {
+      if (text != kOurs) seen.fix = "set it to beeline: the loader searches " + own;
+      is_folder_needed = false;
+    }
     return found.add("plugin-not-found", std::move(seen),
-                     {{"folder", own.starts_with('/') ? own : ""}});
+                     {{"folder", is_folder_needed ? own : ""}});
   }
   if (const std::string owner = owner_of(text); !owner.empty()) {
     seen.fact += ": your container or site sets it, to another plugin (" + owner + ")";

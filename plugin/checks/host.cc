@@ -108,14 +108,18 @@ bool can_open(const Tree& tree, const std::optional<VerbsView>& verbs, const Rdm
 }
 
 // NCCL reads NAME=VALUE lines from files, and the environment has priority.
-Environ with_files(const Tree& tree, const Environ& environ) {
+Environ with_files(const Tree& tree, const Environ& environ,
+                   std::map<std::string, std::string>& file_of) {
   std::vector<std::string> lines;
   for (const Environ::Variable& variable : environ.variables()) {
     lines.push_back(variable.name + "=" + variable.value);
+    file_of.emplace(variable.name, "");
   }
   for (const std::string& file : nccl_files(environ)) {
     for (std::string& line : tree.lines(file)) {
-      if (!line.starts_with('#')) lines.push_back(std::move(line));
+      if (line.starts_with('#')) continue;
+      file_of.emplace(line.substr(0, line.find('=')), file);
+      lines.push_back(std::move(line));
     }
   }
   return Environ({lines.begin(), lines.end()});
@@ -191,7 +195,11 @@ bool Host::has_active_port() const {
 }
 
 Host read_host(const Tree& tree, const Environ& environ, std::optional<VerbsView> verbs) {
-  Host host = {.tree = tree, .environ = with_files(tree, environ), .verbs = std::move(verbs)};
+  std::map<std::string, std::string> file_of;
+  Host host = {.tree = tree,
+               .environ = with_files(tree, environ, file_of),
+               .verbs = std::move(verbs),
+               .file_of = std::move(file_of)};
   for (const std::string& name : tree.names("/sys/class/infiniband")) {
     host.devices.push_back(read_device(tree, name));
     host.devices.back().can_open = can_open(tree, host.verbs, host.devices.back());

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -81,6 +82,8 @@ struct Host {
   std::optional<topology::Graph> graph = {};  // empty: not understood
   std::optional<VerbsView> verbs = {};        // empty: not known
   std::optional<PluginView> plugins = {};     // empty: not known
+  // The file of NCCL from which a variable comes; empty: the environment.
+  std::map<std::string, std::string> file_of = {};
 
   bool has_active_port() const;
   // Whether this process can open at least one device.

@@ -26,6 +26,7 @@ std::string to_text(const PluginView& view, bool with_paths) {
     text += "\n";
   };
   line("own", view.own_folder);
+  if (view.is_searched) line("searched", "own");
   for (const PluginTry& one : view.tries) {
     line("try", one.name);
     line("error", one.error);
@@ -47,6 +48,7 @@ std::optional<PluginView> parse_plugins(const std::string& text) {
     if (word == "try") view.tries.push_back({.name = value});
     PluginTry& last = view.tries.empty() ? before_the_first : view.tries.back();
     if (word == "own") view.own_folder = value;
+    if (word == "searched") view.is_searched = true;
     if (word == "error") last.error = value;
     if (word == "net") last.net = value;
     if (word == "file") last.file = value;

@@ -22,6 +22,7 @@ struct PluginTry {
 struct PluginView {
   std::vector<PluginTry> tries = {};
   std::string own_folder = {};  // with the plugin that was installed with this program
+  bool is_searched = false;     // the loader searches that folder without LD_LIBRARY_PATH
 };
 
 // The lines of a record, and back. Nothing if there are none. Without paths, these are replaced.

@@ -91,6 +91,7 @@ checks::PluginView load_plugins(const Environ& environ) {
   fs::path own;
   if (const auto folder = nccl::own_plugin_folder()) {
     view.own_folder = folder->string();
+    view.is_searched = nccl::is_always_searched(*folder);
     own = *folder / nccl::kOwnPluginFile;
   }
   for (const std::string& name :

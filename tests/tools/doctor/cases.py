@@ -819,6 +819,19 @@ def plugin_that_the_loader_does_not_find(host):
 
 
 @case()
+def plugin_that_a_file_of_nccl_names_wrongly(host):
+    plugins(host, "try /x/beeline.so", "error no such file")
+    host.put("/etc/nccl.conf", "NCCL_NET_PLUGIN=/x/beeline.so")
+    return [("nccl-conf", NOTE, "/etc/nccl.conf"), ("plugin-not-found", FAILURE, "NCCL_NET_PLUGIN")]
+
+
+@case()
+def plugin_with_a_wrong_folder_beside_one_that_the_loader_finds(host):
+    plugins(host, "searched own", "try /x/beeline.so", "error no such file", NCCL_NET_PLUGIN="/x/beeline.so")
+    return [("plugin-not-found", FAILURE, "NCCL_NET_PLUGIN")]
+
+
+@case()
 def plugin_that_the_loader_does_not_find_in_a_record_without_folders(host):
     plugin_that_the_loader_does_not_find(host)
     host.tree["plugins"] = host.tree["plugins"].replace("/opt/beeline-0.2.0~dev/lib", "REPLACED")

@@ -114,6 +114,16 @@ class Doctor(unittest.TestCase):
                 self.assertIn(words, finding["fact"])
                 self.assertEqual(finding["command"], command)
 
+    def test_a_wrong_plugin_is_corrected_where_it_is_set(self):
+        for name, source, fix in (
+                ("plugin_that_a_file_of_nccl_names_wrongly", "/etc/nccl.conf",
+                 "set it in /etc/nccl.conf to what beeline env --k8s prints"),
+                ("plugin_with_a_wrong_folder_beside_one_that_the_loader_finds", "",
+                 "set it to beeline: the loader searches /opt/beeline-0.2.0~dev/lib")):
+            with self.subTest(case=name):
+                [finding] = [f for f in examined(name)[1]["findings"] if f["id"] == "plugin-not-found"]
+                self.assertEqual((finding["source"], finding["fix"], finding["command"]), (source, fix, ""))
+
     def test_the_output_is_the_golden_one(self):
         for name, suffix, options in (*((name, "txt", ()) for name in SHOWN), (SHOWN[2], "json", ("--json",))):
             host, _ = built(name)
