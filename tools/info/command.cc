@@ -15,6 +15,7 @@
 #include "plugin/config/config.h"
 #include "tools/cli/exit_status.h"
 #include "tools/cli/text_width.h"
+#include "tools/doctor/loaded_plugin.h"
 #include "tools/nccl/loader.h"
 #include "tools/perf/devices.h"
 #include "tools/perf/net.h"
@@ -30,7 +31,8 @@ struct Options {
   bool json = false;
 };
 
-std::vector<std::string> warnings;  // of the plugin, whose log function has no argument for them
+// Global because the plugin's log function has no argument for them.
+std::vector<std::string> warnings;
 
 void keep_warning(ncclDebugLogLevel level, unsigned long /*flags*/, const char* /*file*/,
                   int /*line*/, const char* format, ...) {
@@ -41,6 +43,20 @@ void keep_warning(ncclDebugLogLevel level, unsigned long /*flags*/, const char* 
   std::vsnprintf(text, sizeof text, format, arguments);
   va_end(arguments);
   warnings.emplace_back(text);
+}
+
+// What NCCL loads in this environment, if it is not the plugin that is shown.
+void add_other_plugin(const Environ& environ) {
+  const auto named = environ.get("NCCL_NET_PLUGIN");
+  if (!named) return;
+  std::string said = "NCCL loads no plugin";
+  for (const auto& one : doctor::load_plugins(environ).tries) {
+    said = one.error.empty() ? "NCCL loads another file, " + one.file : one.error;
+    if (!one.error.empty()) continue;
+    if (!one.is_other) return;
+    break;
+  }
+  warnings.push_back(fmt::format("NCCL_NET_PLUGIN={}: {}", *named, said));
 }
 
 struct Found {
@@ -140,8 +156,9 @@ void print_text(const Found& found, const std::vector<ParamValue>& values,
 }
 
 int run(const Options& options, const std::string& version, const std::string& protocol) {
-  const Found found = look(options);
   const Environ environ = Environ::of_process();
+  if (options.plugin.empty()) add_other_plugin(environ);
+  const Found found = look(options);
   const std::vector<ParamValue> values = effective_values(environ);
   if (options.json) {
     fmt::print("{}\n", json_of(found, values, protocol).dump(2));

@@ -10,6 +10,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 import unittest
 
 PROGRAMS = sys.argv[1:]
@@ -76,6 +77,20 @@ class CommandLine(unittest.TestCase):
         self.assertIn("  BEELINE_TIMEOUT = 18  (from NCCL_IB_TIMEOUT; default 0)\n", text)
         self.assertNotIn("BEELINE_SL =", text)
         self.assertIn("BEELINE_SL = -1\n", run(*call, "--all").stdout)
+
+    def test_info_says_that_nccl_loads_another_plugin(self):
+        plugin = pathlib.Path(BEELINE).resolve().parents[1] / "plugin" / "abi" / "libnccl-net-beeline.so"
+        with tempfile.TemporaryDirectory() as folder:
+            other = pathlib.Path(folder, "other.so")
+            other.write_bytes(plugin.read_bytes() + b"x")
+            for value, words in (("none", "NCCL loads no plugin"), ("/none.so", "cannot load the plugin /none.so: "),
+                                 (str(other), f"NCCL loads another file, {other}"), (f"/none.so,{plugin}", "")):
+                with self.subTest(value=value):
+                    info = json.loads(run("env", f"NCCL_NET_PLUGIN={value}", BEELINE, "info", "--json").stdout)
+                    self.assertEqual(info["plugin"], str(plugin))
+                    said = [line for line in info["warnings"] if line.startswith("NCCL_NET_PLUGIN")]
+                    self.assertEqual([line.startswith(f"NCCL_NET_PLUGIN={value}: {words}") for line in said],
+                                     [True] if words else [])
 
     @unittest.skipIf(len(PROGRAMS) < 2, "needs softnic")
     def test_devices_as_json(self):
