@@ -36,7 +36,12 @@ std::string lower(std::string_view text) {
   return all;
 }
 
-bool is_ours(std::string_view name) { return lower(name).find(kOurs) != std::string::npos; }
+// A folder on the way to a file of another plugin may have our name.
+bool is_ours(std::string_view names) {
+  return std::ranges::any_of(split(names, ","), [](const std::string& path) {
+    return lower(path.substr(path.rfind('/') + 1)).find(kOurs) != std::string::npos;
+  });
+}
 
 // "the variable names NVIDIA's plugin ...": empty if none is known.
 std::string owner_of(std::string_view plugins) {

@@ -807,7 +807,7 @@ def preset_of_a_container(host):
 
 @case()
 def preset_of_a_site_in_a_record_of_an_older_version(host):
-    host.tree["environment"] = "NCCL_NET_PLUGIN=/opt/amazon/lib/libnccl-net-ofi.so\n"
+    host.tree["environment"] = "NCCL_NET_PLUGIN=/opt/beeline/lib/libnccl-net-ofi.so\n"
     return [("plugin-not-named", NOTE, "NCCL_NET_PLUGIN")]
 
 
