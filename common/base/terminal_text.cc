@@ -45,4 +45,20 @@ std::string broken_at_blanks(const std::string& text, std::size_t first, std::si
   return all;
 }
 
+std::string fitted(std::string_view text, std::size_t width) {
+  std::string all;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    const std::string line(text.substr(0, end));
+    const std::size_t indent = std::min(line.find_first_not_of(' '), line.size());
+    all += line.size() <= width
+               ? line
+               : line.substr(0, indent) +
+                     broken_at_blanks(line.substr(indent), indent, indent + 2, width);
+    if (end < text.size()) all += '\n';
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return all;
+}
+
 }  // namespace beeline

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <string>
+#include <string_view>
 
 namespace beeline {
 
@@ -19,5 +20,8 @@ std::size_t help_columns() noexcept;
 // indented by `indent`. A word that is longer than a line is not broken.
 std::string broken_at_blanks(const std::string& text, std::size_t first, std::size_t indent,
                              std::size_t width);
+
+// Breaks those lines of a text that are too long. What follows of a line is indented by two more.
+std::string fitted(std::string_view text, std::size_t width);
 
 }  // namespace beeline

@@ -5,7 +5,8 @@
 
 #include <cstddef>
 #include <string>
-#include <string_view>
+
+#include "common/base/terminal_text.h"
 
 namespace beeline::tools {
 
@@ -23,7 +24,6 @@ std::size_t terminal_width() noexcept;
 // indented to it. A word that is longer than a line is not broken.
 std::string wrapped(const std::string& text, std::size_t indent, std::size_t width);
 
-// Breaks those lines of a text that are too long. What follows of a line is indented by two more.
-std::string fitted(std::string_view text, std::size_t width);
+using beeline::fitted;
 
 }  // namespace beeline::tools
