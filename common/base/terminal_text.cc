@@ -61,4 +61,9 @@ std::string fitted(std::string_view text, std::size_t width) {
   return all;
 }
 
+std::string fitted_to_terminal(std::string_view text, int fd) {
+  const std::size_t columns = terminal_columns(fd);
+  return fitted(text, columns == 0 ? std::string::npos : columns);
+}
+
 }  // namespace beeline

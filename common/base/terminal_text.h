@@ -24,4 +24,7 @@ std::string broken_at_blanks(const std::string& text, std::size_t first, std::si
 // Breaks those lines of a text that are too long. What follows of a line is indented by two more.
 std::string fitted(std::string_view text, std::size_t width);
 
+// The same for the terminal behind this descriptor. Text for something else stays as it is.
+std::string fitted_to_terminal(std::string_view text, int fd);
+
 }  // namespace beeline

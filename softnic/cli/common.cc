@@ -2,15 +2,19 @@
 #include "softnic/cli/common.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 
+#include "common/base/terminal_text.h"
+
 namespace softnic::cli {
 
 int report_error(const std::string& reason, int code) {
-  fmt::print(stderr, "softnic: {}\n", reason);
+  const std::string text = "softnic: " + reason + "\n";
+  fmt::print(stderr, "{}", beeline::fitted_to_terminal(text, STDERR_FILENO));
   return code;
 }
 

@@ -10,7 +10,8 @@ namespace softnic::cli {
 inline constexpr int kFailed = 1;
 inline constexpr int kUsage = 2;
 
-// Prints the error and returns `code`, for `return report_error(...)`.
+// Prints the error, broken at the width of a terminal, and returns `code`, for `return
+// report_error(...)`.
 int report_error(const std::string& reason, int code = kFailed);
 
 // --name if given, else SOFTNIC_FABRIC, else "default".

@@ -2,11 +2,13 @@
 #include "tools/cli/exit_status.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <new>
 #include <string_view>
 
+#include "common/base/terminal_text.h"
 #include "topology/render/utf8.h"
 
 namespace beeline::tools {
@@ -24,7 +26,8 @@ int print_error(const Problem& problem, int status) {
     shown += topology::printable(rest.substr(0, end)) + "\n";
     rest.remove_prefix(end + 1);
   }
-  fmt::print(stderr, "beeline: {}{}\n", shown, topology::printable(rest));
+  shown = fmt::format("beeline: {}{}\n", shown, topology::printable(rest));
+  fmt::print(stderr, "{}", fitted_to_terminal(shown, STDERR_FILENO));
   return status;
 }
 

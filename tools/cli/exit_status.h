@@ -16,8 +16,8 @@ inline constexpr int kUsage = 2;   // a mistake in the command line, or in a fil
 // The message for the user about an exception that a library threw.
 std::string describe(const std::exception& error);
 
-// Prints the problem on stderr, without control characters other than line breaks. Returns
-// `status`, so that a caller can write `return print_error(...)`.
+// Prints the problem on stderr, without control characters other than line breaks, and broken at
+// the width of a terminal. Returns `status`, so that a caller can write `return print_error(...)`.
 int print_error(const Problem& problem, int status = kFailed);
 
 }  // namespace beeline::tools

@@ -44,6 +44,17 @@ class Terminal(unittest.TestCase):
                 self.fits(program, *words, "--help")
         self.fits(BEELINE, "--version")
 
+    def test_errors_fit(self):
+        for words in [BEELINE], [BEELINE, "hangg"], [BEELINE, "perf", "foo"], [SOFTNIC, "runn"], [SOFTNIC, "ls", "--x"]:
+            piped = subprocess.run(words, capture_output=True, text=True, check=False).stderr
+            self.assertEqual(piped.count("\n"), 1, piped)
+            for columns in WIDTHS:
+                _, text = terminal.run(columns, words)
+                first, *more = text.splitlines()
+                self.assertEqual([line for line in text.split("\n") if len(line) > columns], [])
+                self.assertEqual([line for line in more if not re.match("  [^ ]", line)], [])
+                self.assertEqual([" ".join(text.split()), bool(more)], [piped.strip(), len(piped) > columns + 1], first)
+
     def test_reports_fit(self):
         for words in (["doctor", "--root", NUMA, "--all"], ["doctor", "--list"], ["doctor", "--compare", NUMA, NO_RDMA],
                       ["topo", "--from", MACHINE, "--all"], ["topo", "--from", MACHINE, "--brief"],

@@ -5,15 +5,14 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <filesystem>
 #include <sstream>
 #include <string_view>
 
 #include "common/base/whole_file.h"
 #include "plugin/checks/words.h"
+#include "tools/cli/exit_status.h"
 #include "tools/ranks/process.h"
-#include "topology/render/utf8.h"
 
 namespace beeline::doctor {
 namespace {
@@ -64,10 +63,10 @@ std::string variables_for_hosts() {
       words += fmt::format("{}={} ", name, value);
       continue;
     }
-    fmt::print(stderr,
-               "beeline: {} is not set on the other hosts, since a shell would change its value; "
-               "set it there if it matters\n",
-               topology::printable(name));
+    tools::print_error(fmt::format(
+        "{} is not set on the other hosts, since a shell would change its value; set it there if "
+        "it matters",
+        name));
   }
   return words.empty() ? words : "env " + words;
 }
