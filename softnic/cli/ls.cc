@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // `softnic ls`: reads fabrics without joining them. Removes those whose processes are all dead.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <fstream>
 
+#include "common/base/terminal_text.h"
 #include "softnic/cli/common.h"
 #include "softnic/cli/faults_text.h"
 #include "softnic/cli/subcommands.h"
@@ -72,15 +74,19 @@ std::string count_text(std::uint32_t count, const char* thing, const char* plura
   return fmt::format("{} {}{}", count, thing, count == 1 ? "" : plural_end);
 }
 
+void say(const std::string& text) {
+  fmt::print("{}", beeline::fitted_to_terminal(text, STDOUT_FILENO));
+}
+
 void show(const Fabric& fabric) {
   const FabricHeader& header = fabric.header();
   const Participants participants = find_participants(fabric);
   const std::string hazards = hazards_text(header.hazards);
-  fmt::print("fabric {}: {}, {}, clock scale {}, seed {}{}, held by {}\n{}{}", fabric.name(),
-             count_text(header.host_count, "host"), count_text(header.device_count, "device"),
-             header.clock_scale, header.seed, hazards.empty() ? "" : ", hazards " + hazards,
-             count_text(participants.holders, "softnic run"), ports_text(header),
-             processes_text(header, participants));
+  say(fmt::format("fabric {}: {}, {}, clock scale {}, seed {}{}, held by {}\n{}{}", fabric.name(),
+                  count_text(header.host_count, "host"), count_text(header.device_count, "device"),
+                  header.clock_scale, header.seed, hazards.empty() ? "" : ", hazards " + hazards,
+                  count_text(participants.holders, "softnic run"), ports_text(header),
+                  processes_text(header, participants)));
 }
 
 bool has_fabric(const std::string& name) {
@@ -90,7 +96,7 @@ bool has_fabric(const std::string& name) {
 
 int show_or_remove(const std::string& name) {
   if (clean_up_fabric(name)) {
-    fmt::print("fabric {}: all its processes have ended; it was removed\n", name);
+    say(fmt::format("fabric {}: all its processes have ended; it was removed\n", name));
     return 0;
   }
   const beeline::Outcome<Fabric> fabric = Fabric::open(name);
@@ -110,7 +116,7 @@ int ls(const std::string& name) {
   }
   if (!name.empty()) {
     if (has_fabric(name)) return show_or_remove(name);
-    fmt::print("no fabric {}; the fabrics are {}\n", name, list_text(fabrics));
+    say(fmt::format("no fabric {}; the fabrics are {}\n", name, list_text(fabrics)));
     return 0;
   }
   int worst = 0;

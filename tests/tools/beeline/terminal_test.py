@@ -62,7 +62,9 @@ class Terminal(unittest.TestCase):
             self.fits(BEELINE, *words)
 
     def test_what_runs_over_a_device_fits(self):
-        on = [SOFTNIC, "run", "--name", f"terminal-{os.getpid()}", "--", BEELINE]
+        fabric = [SOFTNIC, "run", "--name", f"terminal-{os.getpid()}", "--"]
+        self.fits(*fabric, SOFTNIC, "ls")
+        on = [*fabric, BEELINE]
         for words in (["info", "--all"], ["perf", "--list"], ["perf", "latency", "--iters", "3", "--sizes", "8,1M"],
                       ["perf", "soak", "--iters", "1", "--sizes", "8"]):
             self.fits(*on, *words, NCCL_IB_TIMEOUT="18")
