@@ -15,6 +15,7 @@
 #include "common/base/clock.h"
 #include "tools/cli/exit_status.h"
 #include "tools/cli/text_style.h"
+#include "tools/cli/text_width.h"
 #include "tools/top/json.h"
 #include "tools/top/screen.h"
 #include "tools/top/terminal.h"
@@ -55,11 +56,13 @@ Outcome<void> print_once(const Options& options) {
   std::this_thread::sleep_for(std::chrono::duration<double>(options.seconds));
   Look second = BL_TRY(look(options.directory));
   const std::int64_t now = second.at_ns;
-  const std::string remarks = second.left_out.remarks();
+  const std::string remarks = tools::fitted(second.left_out.remarks(), tools::terminal_width());
   fmt::print(options.json ? stderr : stdout, "{}", remarks);
   const std::vector<ProcessRate> rates = rates_between(first, std::move(second));
   fmt::print("{}", options.json ? json_of(rates, now)
-                                : text_of(rates, now, {.shows_connections = options.connections}));
+                                : text_of(rates, now,
+                                          {.columns = terminal_columns(STDOUT_FILENO),
+                                           .shows_connections = options.connections}));
   return {};
 }
 

@@ -17,6 +17,7 @@ import termios
 import time
 
 from ring import BEELINE, CULPRIT, PLUGIN, RANKS, SOFTNIC, RingTest, main
+from terminal import run as run_in_terminal
 
 
 class Terminal:
@@ -143,6 +144,12 @@ class Top(RingTest):
         status, said = terminal.end()
         self.assertEqual(status, 0)
         self.assertTrue(said.endswith("\033[?25h\033[?1049l"))  # the cursor and the former screen
+
+    def test_a_terminal_that_is_narrow(self):
+        ring = self.ring()
+        ring.wait_for_pages()
+        status, text = run_in_terminal(60, [BEELINE, "top", "--once", "--seconds", "0.1"], **ring.environment)
+        self.assertEqual((status, max(map(len, text.split("\n")))), (0, 60), text)
 
     def test_without_a_terminal_and_without_processes(self):
         ring = self.ring()
