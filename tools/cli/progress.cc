@@ -8,11 +8,13 @@
 #include <utility>
 
 #include "common/base/terminal_text.h"
+#include "tools/cli/text_style.h"
 #include "topology/render/utf8.h"
 
 namespace beeline::tools {
 
-ProgressLine::ProgressLine() noexcept : columns_(terminal_columns(STDERR_FILENO)) {}
+ProgressLine::ProgressLine() noexcept
+    : columns_(takes_escapes(STDERR_FILENO) ? terminal_columns(STDERR_FILENO) : 0) {}
 
 void ProgressLine::show(const std::string& text) {
   if (!is_seen()) return;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Shows on a terminal that long work goes on: one line on stderr, which is erased at the end.
-// Nothing is written where stderr is no terminal.
+// Nothing is written where stderr is no terminal, or one that cannot erase a line (TERM=dumb).
 #pragma once
 
 #include <condition_variable>
@@ -24,7 +24,7 @@ class ProgressLine {
   void clear();
 
  private:
-  const std::size_t columns_;  // of the terminal; 0: there is none
+  const std::size_t columns_;  // of the terminal; 0: there is none that can erase
   bool is_shown_ = false;
 };
 

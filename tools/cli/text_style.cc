@@ -36,11 +36,12 @@ TextStyle table_style() noexcept {
   return {.width = terminal_width(), .in_color = wants_color(STDOUT_FILENO)};
 }
 
-bool wants_color(int fd) noexcept {
+bool takes_escapes(int fd) noexcept {
   const std::string_view terminal = variable("TERM");
-  return ::isatty(fd) == 1 && !terminal.empty() && terminal != "dumb" &&
-         variable("NO_COLOR").empty();
+  return ::isatty(fd) == 1 && !terminal.empty() && terminal != "dumb";
 }
+
+bool wants_color(int fd) noexcept { return takes_escapes(fd) && variable("NO_COLOR").empty(); }
 
 std::string colored(std::string_view text, Color color, bool in_color) {
   if (!in_color || color == Color::kNone) return std::string(text);

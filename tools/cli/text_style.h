@@ -23,8 +23,12 @@ TextStyle output_style() noexcept;
 // The same, but lines have no limit where stdout is no terminal: for tables.
 TextStyle table_style() noexcept;
 
-// Whether to color what goes to this descriptor: it is a terminal, TERM names one that is not dumb,
-// and NO_COLOR (https://no-color.org) is unset or empty.
+// Whether escape sequences may go to this descriptor: it is a terminal, and TERM names one that is
+// not dumb.
+bool takes_escapes(int fd) noexcept;
+
+// Whether to color what goes to this descriptor: it takes escape sequences, and NO_COLOR
+// (https://no-color.org) is unset or empty.
 bool wants_color(int fd) noexcept;
 
 // The text in this color if `in_color`. Escape sequences count as characters: align text before.

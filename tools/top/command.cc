@@ -91,7 +91,8 @@ int run(const Options& options) {
   if (!(options.seconds >= 0.1 && options.seconds <= 3600)) {
     return tools::print_error(Problem("--seconds: write 0.1 to 3600"), tools::kUsage);
   }
-  const bool is_live = !options.once && !options.json && Terminal::is_there();
+  const bool is_live =
+      !options.once && !options.json && Terminal::is_there() && tools::takes_escapes(STDOUT_FILENO);
   const Outcome<void> done = is_live ? run_in_terminal(options) : print_once(options);
   return done ? 0 : tools::print_error(done.error(), tools::kUsage);
 }

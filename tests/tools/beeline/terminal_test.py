@@ -94,6 +94,7 @@ class Terminal(unittest.TestCase):
             lines = [part for part in parts if re.match("# [0-9]+ s, ", part)]
             self.assertEqual([line for line in lines if "\n" in line or len(line) >= 60], [])
             self.assertNotIn(parts[-1], lines)
+        self.assertNotIn("\033", terminal.run(60, [*on, "doctor", "--seconds", "3"], TERM="dumb")[1])
         piped = subprocess.run([*on, "doctor", "--seconds", "3"], capture_output=True, text=True, check=False)
         self.assertEqual((piped.stderr, "\r" in piped.stdout), ("", False))
 

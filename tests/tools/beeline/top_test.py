@@ -145,11 +145,12 @@ class Top(RingTest):
         self.assertEqual(status, 0)
         self.assertTrue(said.endswith("\033[?25h\033[?1049l"))  # the cursor and the former screen
 
-    def test_a_terminal_that_is_narrow(self):
+    def test_a_terminal_that_is_narrow_or_dumb(self):
         ring = self.ring()
         ring.wait_for_pages()
-        status, text = run_in_terminal(60, [BEELINE, "top", "--once", "--seconds", "0.1"], **ring.environment)
-        self.assertEqual((status, max(map(len, text.split("\n")))), (0, 60), text)
+        for words, name in ((["top", "--once", "--connections"], "xterm"), (["top"], "dumb")):
+            status, text = run_in_terminal(60, [BEELINE, *words, "--seconds", "0.1"], **{**ring.environment, "TERM": name})
+            self.assertEqual((status, "\033" in text, max(map(len, text.split("\n")))), (0, False, 60), text)
 
     def test_without_a_terminal_and_without_processes(self):
         ring = self.ring()
