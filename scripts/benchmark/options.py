@@ -3,6 +3,7 @@
 
 import argparse
 import shlex
+import textwrap
 
 import profiles
 from profiles import HOSTFILES, IS_INSTALLED, ROOT
@@ -11,15 +12,24 @@ from sizes import parse_range
 
 NAME = "beeline-bench" if IS_INSTALLED else "scripts/bench"
 README = (ROOT.parent / "doc" / "beeline" if IS_INSTALLED else ROOT) / "nccl-tests-config" / "README.md"
-DESCRIPTION = """Measures all-reduce with a profile, and writes a table, JSON and a plot of bandwidth and latency
+DESCRIPTION = """Measures all-reduce with a profile, and writes a table, JSON and a plot of bandwidth and latency \
 against size."""
 EXAMPLES = f"""examples:
   {NAME} --profile softnic-host                     no GPU, no NIC
-  {NAME} --profile infiniband --hostfile hosts --baseline
-  {NAME} --profile roce-v2 --launcher srun --np 16 --gdr-gain --env NCCL_IB_TC=96
-exit status: 0 all went well; 1 a run failed, data was wrong, another network was used, or GPUDirect
+  {NAME} --profile infiniband --hostfile hosts --gdr-gain --baseline
+  {NAME} --profile roce-v2 --launcher srun --np 16 --env NCCL_IB_TC=96
+exit status: 0 all went well; 1 a run failed, data was wrong, another network was used, or GPUDirect \
 brings no gain; 2 an option is wrong or something is not installed
 {README} describes profiles and results."""
+
+
+class HelpFormat(argparse.RawDescriptionHelpFormatter):
+    """Breaks the lines that are too long, but not those that are indented, which are commands to paste."""
+
+    def _fill_text(self, text, width, indent):
+        return "\n".join(line if line.startswith(" ") else textwrap.fill(line, width, break_on_hyphens=False,
+                                                                         break_long_words=False)
+                         for line in text.splitlines())
 
 
 def variable(text):
@@ -45,7 +55,7 @@ def size_range(text):
 
 def parser():
     parsed = argparse.ArgumentParser(prog=NAME, description=DESCRIPTION, epilog=EXAMPLES,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+                                     formatter_class=HelpFormat)
     add = parsed.add_argument
     add("--profile", metavar="NAME", help=f"{', '.join(profiles.names())}; or a file, ./mine.conf")
     add("--launcher", choices=("mpirun", "srun", "local"),

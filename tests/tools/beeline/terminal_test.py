@@ -23,7 +23,7 @@ NO_RDMA = str(RECORDS / "no-rdma.json")
 MACHINE = str(TESTS / "tools" / "beeline" / "goldens" / "dgx-8rail.xml")
 WIDTHS = 60, 80, 200
 # What must stay on one line: a command to paste, and a path, however deep the build folder is.
-PASTED = re.compile(r"^( +(run   .*|(lspci|grep) .*|export .*)|(#|Plugin:)? *(from  )?/\S*)$")
+PASTED = re.compile(r"^( +(run   .*|(lspci|grep) .*|export .*|scripts/bench .*)|(#|Plugin:)? *(from  )?/\S*)$")
 
 
 class Terminal(unittest.TestCase):
@@ -43,6 +43,7 @@ class Terminal(unittest.TestCase):
             for words in [], *([name] for name in names):
                 self.fits(program, *words, "--help")
         self.fits(BEELINE, "--version")
+        self.fits(str(TESTS.parent / "scripts" / "bench"), "--help")
 
     def test_errors_fit(self):
         for words in [BEELINE], [BEELINE, "hangg"], [BEELINE, "perf", "foo"], [SOFTNIC, "runn"], [SOFTNIC, "ls", "--x"]:
