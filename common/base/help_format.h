@@ -34,7 +34,11 @@ class HelpFormat : public CLI::Formatter {
     if (app->get_footer().empty()) return "";
     std::string text;
     for (const std::string& line : CLI::detail::split(app->get_footer(), '\n')) {
-      const std::size_t indent = std::min(line.find_first_not_of(' '), line.size());
+      std::size_t indent = std::min(line.find_first_not_of(' '), line.size());
+      // An indented line with more than one blank is an entry of a list: a word, and what it means.
+      const std::size_t gap = indent == 0 ? std::string::npos : line.find("  ", indent);
+      if (gap != std::string::npos)
+        indent = std::min(line.find_first_not_of(' ', gap), line.size());
       text += line.substr(0, indent) +
               broken_at_blanks(line.substr(indent), indent, indent, help_columns()) + "\n";
     }

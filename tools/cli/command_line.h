@@ -55,7 +55,8 @@ class Subcommand {
   void refuse(const char* name, const char* instead);
   // The help lists the following options under this title.
   void begin_group(const char* title) { group_ = title; }
-  // The text after the options in the help.
+  // The text after the options in the help. Indented lines are a list: a word, two blanks or more,
+  // and what it means. "Exit status: " begins the last sentence.
   void set_footer(std::string text);
 
  private:

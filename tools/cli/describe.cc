@@ -6,9 +6,16 @@
 
 #include <algorithm>
 #include <cctype>
+#include <string_view>
 
 namespace beeline::tools {
 namespace {
+
+constexpr std::string_view kExitStatus = "Exit status: ";
+// Where the footer says nothing else.
+constexpr const char* kUsualStatus =
+    "0 success, 1 a failure or wrong data, 2 a mistake in the command line or in what it names,\n"
+    "unless an option says otherwise.\n";
 
 std::vector<const CLI::App*> subcommands_of(const CLI::App& program) {
   return program.get_subcommands([](const CLI::App*) { return true; });
@@ -25,63 +32,69 @@ std::string upper(std::string text) {
   return text;
 }
 
-// A text as roff takes it: a backslash, a hyphen that may be copied, and a control character at the
-// beginning of a line are special there.
+// A text as roff takes it. These characters are special there, or would be others in what is copied
+// from the page.
 std::string roff(const std::string& text) {
   std::string made;
-  bool begins_line = true;
   for (const char c : text) {
-    if (begins_line && (c == '.' || c == '\'')) made += "\\&";
-    if (c == '\\') {
-      made += "\\e";
-    } else if (c == '-') {
-      made += "\\-";
-    } else {
-      made += c;
+    switch (c) {
+      case '\\': made += "\\e"; break;
+      case '-': made += "\\-"; break;
+      case '\'': made += "\\(aq"; break;
+      case '`': made += "\\(ga"; break;
+      case '^': made += "\\(ha"; break;
+      case '~': made += "\\(ti"; break;
+      case '.': made += made.empty() ? "\\&." : "."; break;
+      default: made += c;
     }
-    begins_line = c == '\n';
   }
   return made;
 }
 
-// "-h, --help", "--sizes TEXT", or "files FILE ..." for a positional argument.
-std::string names_of(const CLI::Option& option) {
-  const std::string value = option.get_type_name().empty() ? "" : " " + option.get_type_name();
-  if (option.nonpositional()) {
-    std::vector<std::string> names;
-    for (const std::string& name : option.get_snames()) names.push_back("-" + name);
-    for (const std::string& name : option.get_lnames()) names.push_back("--" + name);
-    return fmt::format("{}{}", fmt::join(names, ", "), value);
-  }
-  return option.get_name() + value;
+std::string tagged(const std::string& what, const std::string& about) {
+  return fmt::format(".TP\n{}\n{}\n", what, roff(about));
 }
 
+std::string bold(const std::string& text) { return ".B " + roff(text); }
+
+// "-h, --help", or "--sizes TEXT" with the name of the value in italics.
+std::string names_and_value(const CLI::Option& option) {
+  std::vector<std::string> names;
+  for (const std::string& name : option.get_snames()) names.push_back("-" + name);
+  for (const std::string& name : option.get_lnames()) names.push_back("--" + name);
+  const std::string all = fmt::format("{}", fmt::join(names, ", "));
+  if (option.get_type_name().empty()) return bold(all);
+  return fmt::format(".BI \"{} \" \"{}\"", roff(all), roff(option.get_type_name()));
+}
+
+// In the groups of the help. The title of the first one would repeat that of the section.
 std::string man_options(const CLI::App& command) {
   std::string text;
-  std::string group;
-  for (const CLI::Option* const option : options_of(command)) {
-    const bool is_new = option->get_group() != group && option->nonpositional();
-    if (is_new) {
-      group = option->get_group();
-      text += fmt::format(".SS {}\n", roff(group));
+  for (const std::string& group : command.get_groups()) {
+    std::string entries;
+    for (const CLI::Option* const option : options_of(command)) {
+      if (option->nonpositional() && option->get_group() == group)
+        entries += tagged(names_and_value(*option), option->get_description());
     }
-    text +=
-        fmt::format(".TP\n.B {}\n{}\n", roff(names_of(*option)), roff(option->get_description()));
+    if (!text.empty() && !entries.empty()) text += fmt::format(".SS {}\n", roff(group));
+    text += entries;
   }
   return text;
 }
 
-// Lines that are indented stay as they are.
-std::string man_footer(const std::string& footer) {
+// The indented lines of a footer are a list (Subcommand::set_footer).
+std::string man_text(const std::string& footer) {
   std::string text;
-  bool is_literal = false;
   for (const std::string& line : CLI::detail::split(footer, '\n')) {
-    const bool is_indented = line.starts_with(' ');
-    if (is_indented != is_literal) text += is_indented ? ".nf\n" : ".fi\n";
-    is_literal = is_indented;
-    text += line.empty() ? ".PP\n" : roff(line) + "\n";
+    const std::string entry = CLI::detail::trim_copy(line);
+    const std::size_t gap = entry.find("  ");
+    if (line.starts_with(' ') && gap != std::string::npos) {
+      text += tagged(bold(entry.substr(0, gap)), entry.substr(entry.find_first_not_of(' ', gap)));
+    } else if (!entry.empty()) {
+      text += roff(entry) + "\n";
+    }
   }
-  return text + (is_literal ? ".fi\n" : "");
+  return text;
 }
 
 // In single quotes of a shell.
@@ -106,24 +119,34 @@ std::string man_page(const CLI::App& program, const CLI::App& command, const std
   const bool is_program = &program == &command;
   const std::string call = program.get_name() + (is_program ? "" : " " + command.get_name());
   const std::string name = program.get_name() + (is_program ? "" : "-" + command.get_name());
-  std::string page = fmt::format(".TH {} 1 \"\" {} \"User Commands\"\n", upper(roff(name)),
-                                 fmt::format("\"{}\"", roff(version)));
+  // Words that are to be copied must not be hyphenated.
+  std::string page = fmt::format(".TH {} 1 \"\" \"{}\" \"User Commands\"\n.nh\n.ad l\n",
+                                 upper(roff(name)), roff(version));
   page += fmt::format(".SH NAME\n{} \\- {}\n", roff(name), roff(command.get_description()));
-  page += fmt::format(".SH SYNOPSIS\n.B {}\n{}", roff(call), is_program ? "SUBCOMMAND " : "");
-  page += "[OPTIONS]";
+  page += fmt::format(".SH SYNOPSIS\n{}\n{}[OPTIONS]", bold(call), is_program ? "SUBCOMMAND " : "");
+  std::string arguments;
   for (const CLI::Option* const option : options_of(command)) {
-    if (!option->nonpositional()) page += " [" + roff(names_of(*option)) + "]";
+    if (option->nonpositional()) continue;
+    const std::string& argument = option->get_name();
+    page += fmt::format(" [{}{}]", roff(argument), option->get_expected_max() > 1 ? "..." : "");
+    arguments += tagged(bold(argument), option->get_description());
   }
-  page += "\n";
+  const std::string footer = command.get_footer();
+  const std::size_t about_end = std::min(footer.find(kExitStatus), footer.size());
+  page += fmt::format("\n.SH DESCRIPTION\n{}.\n{}", roff(command.get_description()),
+                      man_text(footer.substr(0, about_end)));
   if (is_program) {
     page += ".SH SUBCOMMANDS\n";
     for (const CLI::App* const one : subcommands_of(program)) {
-      page += fmt::format(".TP\n.BR {}\\-{} (1)\n{}\n", roff(name), roff(one->get_name()),
-                          roff(one->get_description()));
+      page += tagged(fmt::format(".BR {}\\-{} (1)", roff(name), roff(one->get_name())),
+                     one->get_description());
     }
   }
+  if (!arguments.empty()) page += ".SH ARGUMENTS\n" + arguments;
   page += ".SH OPTIONS\n" + man_options(command);
-  if (!command.get_footer().empty()) page += ".SH DESCRIPTION\n" + man_footer(command.get_footer());
+  page += ".SH EXIT STATUS\n";
+  page += about_end == footer.size() ? kUsualStatus
+                                     : man_text(footer.substr(about_end + kExitStatus.size()));
   if (!is_program) page += fmt::format(".SH SEE ALSO\n.BR {} (1)\n", roff(program.get_name()));
   return page;
 }

@@ -20,8 +20,6 @@ std::size_t output_width() noexcept {
   return width == std::string::npos ? kUsualWidth : width;
 }
 
-std::size_t help_width() noexcept { return help_columns(); }
-
 std::string wrapped(const std::string& text, std::size_t indent, std::size_t width) {
   return broken_at_blanks(text, indent, indent, width);
 }

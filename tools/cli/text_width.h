@@ -13,9 +13,6 @@ namespace beeline::tools {
 // The columns of the terminal that stdout goes to; 100 if it goes elsewhere.
 std::size_t output_width() noexcept;
 
-// The columns of a help text: long lines are hard to read even where there is room for them.
-std::size_t help_width() noexcept;
-
 // The columns of the terminal that stdout goes to; without limit if it goes elsewhere. For lines
 // that programs read.
 std::size_t terminal_width() noexcept;

@@ -12,7 +12,6 @@
 #include <utility>
 
 #include "common/base/launchers.h"
-#include "tools/cli/text_width.h"
 #include "tools/perf/options_check.h"
 #include "tools/perf/pattern.h"
 #include "tools/perf/perf.h"
@@ -110,7 +109,7 @@ Outcome<bool> understand(const Words& words, Options* options) {
 
 void add_work(tools::Subcommand& perf, Options& options, Words& words) {
   perf.begin_group("Work");
-  perf.add("pattern", options.pattern, "What to run, see below");
+  perf.add("pattern", options.pattern, "What to run: one of the patterns");
   perf.add("--sizes", words.sizes, "Bytes: 0,7,4K,8..64M; a range doubles (per pattern)");
   perf.add("-b,--minbytes", words.begin, "As in nccl-tests: the smallest size, such as 8 or 4K");
   perf.add("-e,--maxbytes", words.end, "The largest size, up to 1G (-b)");
@@ -172,10 +171,7 @@ void add_output(tools::Subcommand& perf, Options& options, Words& words) {
 std::string list_patterns() {
   std::string text = "Patterns:\n";
   for (const Pattern& pattern : all_patterns()) {
-    constexpr std::size_t kIndent = 13;
-    const std::string about = fmt::format("{} (--sizes {})", pattern.summary, pattern.sizes);
-    text += fmt::format("  {:10} {}\n", pattern.name,
-                        tools::wrapped(about, kIndent, tools::help_width()));
+    text += fmt::format("  {:9}  {} (--sizes {})\n", pattern.name, pattern.summary, pattern.sizes);
   }
   return text;
 }

@@ -55,8 +55,15 @@ class CommandLine(unittest.TestCase):
                          {"beeline.1"} | {f"beeline-{name}.1" for name in subcommands})
         page = run(BEELINE, "man", "hang").stdout
         self.assertTrue(page.startswith(".TH BEELINE\\-HANG 1 "), page)
-        for words in (".SH SYNOPSIS", ".B files FILE", ".B \\-\\-save FILE", "Exit status: 0"):
+        self.assertEqual(re.findall("(?m)^[.]SH (.*)", page),
+                         ["NAME", "SYNOPSIS", "DESCRIPTION", "ARGUMENTS", "OPTIONS", "EXIT STATUS", "SEE ALSO"])
+        for words in (".SH SYNOPSIS\n.B beeline hang\n[OPTIONS] [files...]\n", ".SH ARGUMENTS\n.TP\n.B files\n",
+                      '.BI "\\-\\-save " "FILE"\n', ".SH EXIT STATUS\n0 none waits, ", "\n.nh\n"):
             self.assertIn(words, page)
+        self.assertIn("\n.TP\n.B latency\nping\\-pong in pairs", run(BEELINE, "man", "perf").stdout)
+        self.assertEqual(run(BEELINE, "man", "doctor").stdout.count("\n.SS "), 1)  # the options of several hosts
+        self.assertIn("eval \"$(beeline env)\"", run(BEELINE, "man", "env").stdout)
+        self.assertIn("\\(gabeeline doctor\\(ga", run(BEELINE, "man", "env").stdout)
         self.refused('"hangg" is not a subcommand; did you mean hang?', "man", "hangg")
 
     @unittest.skipIf(len(PROGRAMS) < 2, "needs softnic")

@@ -42,6 +42,7 @@ class Terminal(unittest.TestCase):
             self.assertGreater(len(names), 5)
             for words in [], *([name] for name in names):
                 self.fits(program, *words, "--help")
+        self.assertRegex(terminal.run(60, [BEELINE, "perf", "--help"])[1], r"\n  connect    .*\n {13}[^ ]")
         self.fits(BEELINE, "--version")
         self.fits(str(TESTS.parent / "scripts" / "bench"), "--help")
 
