@@ -2,10 +2,12 @@
 #include "tools/cli/command_line.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <charconv>
+#include <cstdio>
 #include <limits>
 #include <memory>
 #include <string>
@@ -77,6 +79,16 @@ std::string too_much(const CLI::App& command) {
 
 CLI::Option* set_value_word(CLI::Option& option, const char* word) {
   return word == nullptr ? &option : option.type_name(word);
+}
+
+// Shows a manual page on a terminal. Where man is missing, or another than that of man-db, the
+// source of the page is printed, as it is into a pipe or a file.
+void show_page(const std::string& page) {
+  constexpr const char* kShow =
+      "page=$(cat); printf '%s\\n' \"$page\" | man -l - 2>/dev/null || printf '%s\\n' \"$page\"";
+  std::FILE* const man = ::isatty(STDOUT_FILENO) == 1 ? ::popen(kShow, "w") : nullptr;
+  fmt::print(man == nullptr ? stdout : man, "{}", page);
+  if (man != nullptr) ::pclose(man);
 }
 
 }  // namespace
@@ -180,13 +192,18 @@ void CommandLine::add_descriptions(const std::string& version) {
     return 0;
   }).add("shell", *shell, "bash or zsh");
   const auto page = std::make_shared<std::string>();
-  add("man", "Print the manual page of a subcommand, or that of beeline", [this, page, version] {
+  const auto show = [this, page, version] {
     const std::vector<CLI::App*> named =
         app_->get_subcommands([&](const CLI::App* one) { return one->get_name() == *page; });
     if (named.empty() && !page->empty()) return print_error(Problem(no_subcommand(*page)), kUsage);
-    fmt::print("{}", man_page(*app_, page->empty() ? *app_ : *named.front(), version));
+    show_page(man_page(*app_, page->empty() ? *app_ : *named.front(), version));
     return 0;
-  }).add("subcommand", *page, "Which one");
+  };
+  Subcommand man = add("man", "Show the manual page of a subcommand, or that of beeline", show);
+  man.add("subcommand", *page, "Which one");
+  man.set_footer(
+      "Into a pipe or a file, it prints the source of the page, which man -l shows. It does so on "
+      "a terminal as well if man is not installed.");
 }
 
 int CommandLine::run(int argc, const char* const* argv) {

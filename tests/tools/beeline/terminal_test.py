@@ -57,6 +57,17 @@ class Terminal(unittest.TestCase):
                 self.assertEqual([line for line in more if not re.match("  [^ ]", line)], [])
                 self.assertEqual([" ".join(text.split()), bool(more)], [piped.strip(), len(piped) > columns + 1], first)
 
+    def test_manual_page(self):
+        page = subprocess.run([BEELINE, "man", "hang"], capture_output=True, text=True, check=True).stdout
+        for ends, shown in ((0, "shown by man\n"), (1, page)):
+            with tempfile.TemporaryDirectory() as folder:
+                man = pathlib.Path(folder) / "man"
+                man.write_text(f'#!/bin/sh\ncat >"$0.page"\n[ {ends} = 1 ] || echo shown by "$(basename $0)"\nexit {ends}\n',
+                               encoding="utf-8")
+                man.chmod(0o755)
+                status, said = terminal.run(80, [BEELINE, "man", "hang"], PATH=f"{folder}:{os.environ['PATH']}")
+                self.assertEqual((status, said, man.with_suffix(".page").read_text(encoding="utf-8")), (0, shown, page))
+
     def test_reports_fit(self):
         for words in (["doctor", "--root", NUMA, "--all"], ["doctor", "--list"], ["doctor", "--compare", NUMA, NO_RDMA],
                       ["topo", "--from", MACHINE, "--all"], ["topo", "--from", MACHINE, "--brief"],
