@@ -188,9 +188,11 @@ void CommandLine::add_descriptions(const std::string& version) {
   add("completion", "Print a script that completes commands and options in a shell", [this, shell] {
     if (*shell != "bash" && *shell != "zsh")
       return print_error(Problem("name a shell: bash or zsh"), kUsage);
-    fmt::print("{}", *shell == "bash" ? bash_completion(*app_) : zsh_completion(*app_));
+    fmt::print("{}", *shell == "bash" ? bash_completion(*app_, offered_)
+                                      : zsh_completion(*app_, offered_));
     return 0;
   }).add("shell", *shell, "bash or zsh");
+  offer("completion", {"bash", "zsh"});
   const auto page = std::make_shared<std::string>();
   const auto show = [this, page, version] {
     const std::vector<CLI::App*> named =
@@ -204,6 +206,7 @@ void CommandLine::add_descriptions(const std::string& version) {
   man.set_footer(
       "Into a pipe or a file, it prints the source of the page, which man -l shows. It does so on "
       "a terminal as well if man is not installed.");
+  for (const Command& command : commands_) offered_["man"].emplace_back(command.name);
 }
 
 int CommandLine::run(int argc, const char* const* argv) {

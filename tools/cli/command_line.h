@@ -6,10 +6,12 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace CLI {
@@ -76,6 +78,11 @@ class CommandLine {
   // `run` returns the exit status. It also owns the variables of the subcommand.
   Subcommand add(const char* name, const char* summary, std::function<int()> run);
 
+  // Completion in a shell offers these words for the positional argument of the subcommand.
+  void offer(const char* name, std::vector<std::string> words) {
+    offered_[name] = std::move(words);
+  }
+
   // Adds subcommands that describe all of them to other programs: man pages, and completion for
   // shells. `version` is in the man pages.
   void add_descriptions(const std::string& version);
@@ -94,6 +101,7 @@ class CommandLine {
 
   std::unique_ptr<CLI::App> app_;
   std::vector<Command> commands_;
+  std::map<std::string, std::vector<std::string>> offered_;
 };
 
 }  // namespace beeline::tools

@@ -113,6 +113,26 @@ std::string zsh_text(std::string text) {
   return made;
 }
 
+// An option as zsh's _arguments takes it, with one value, two, or all that follow.
+std::string zsh_option(const std::string& name, const CLI::Option& option) {
+  const std::string about = "[" + zsh_text(option.get_description()) + "]";
+  if (option.get_type_name().empty()) return name + about;
+  const std::string value = ":" + zsh_text(option.get_type_name()) + ":_files";
+  if (option.get_expected_min() < 2) return name + "=" + about + value;
+  return name + about + (option.get_expected_max() == 2 ? value + value : ":*" + value);
+}
+
+std::vector<std::string> words_for(const CLI::App& command, const Offered& offered) {
+  const auto found = offered.find(command.get_name());
+  return found == offered.end() ? std::vector<std::string>() : found->second;
+}
+
+bool takes_files(const CLI::App& command) {
+  return std::ranges::any_of(options_of(command), [](const CLI::Option* option) {
+    return !option->nonpositional() && option->get_type_name() == "FILE";
+  });
+}
+
 }  // namespace
 
 std::string man_page(const CLI::App& program, const CLI::App& command, const std::string& version) {
@@ -151,36 +171,49 @@ std::string man_page(const CLI::App& program, const CLI::App& command, const std
   return page;
 }
 
-std::string bash_completion(const CLI::App& program) {
+std::string bash_completion(const CLI::App& program, const Offered& offered) {
   std::vector<std::string> names;
   std::string cases;
   for (const CLI::App* const command : subcommands_of(program)) {
     names.push_back(command->get_name());
     std::vector<std::string> options;
+    std::vector<std::string> valued;
     for (const CLI::Option* const option : options_of(*command)) {
       for (const std::string& name : option->get_lnames()) options.push_back("--" + name);
+      if (option->get_type_name().empty()) continue;
+      for (const std::string& name : option->get_snames()) valued.push_back("-" + name);
+      for (const std::string& name : option->get_lnames()) valued.push_back("--" + name);
     }
-    cases += fmt::format("    {}) words={} ;;\n", command->get_name(),
-                         quoted(fmt::format("{}", fmt::join(options, " "))));
+    cases +=
+        fmt::format("    {}) options='{}' valued='{}' words='{}' files={} ;;\n", names.back(),
+                    fmt::join(options, " "), fmt::join(valued, " "),
+                    fmt::join(words_for(*command, offered), " "), takes_files(*command) ? 1 : 0);
   }
   const std::string& name = program.get_name();
   return fmt::format(
       "# Completion of {0} for bash\n"
       "_{0}() {{\n"
-      "  local words='--help --version {1}' current=${{COMP_WORDS[COMP_CWORD]}}\n"
-      "  ((COMP_CWORD == 1)) || case ${{COMP_WORDS[1]}} in\n"
+      "  local current=${{COMP_WORDS[COMP_CWORD]}} i=COMP_CWORD\n"
+      "  local options='--help --version' valued='' words='{1}' files=0\n"
+      "  ((COMP_CWORD == 1)) || case ${{COMP_WORDS[1]/#help/man}} in\n"
       "{2}"
+      "    *) words='' ;;\n"
       "  esac\n"
-      "  COMPREPLY=()\n"
-      "  if ((COMP_CWORD == 1)) || [[ $current == -* ]]; then\n"
-      "    mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$current\")\n"
+      "  # The value of the last option may be a file, and must be what follows the option.\n"
+      "  while ((--i > 1)) && [[ ${{COMP_WORDS[i]}} != -* ]]; do :; done\n"
+      "  if [[ \" $valued \" == *\" ${{COMP_WORDS[i]}} \"* ]]; then\n"
+      "    files=1\n"
+      "    ((i < COMP_CWORD - 1)) && [[ ${{COMP_WORDS[COMP_CWORD - 1]}} != = ]] || words=''\n"
       "  fi\n"
+      "  [[ $current != -* ]] || words=$options\n"
+      "  mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$current\")\n"
+      "  ((${{#COMPREPLY[@]}} || !files)) || compopt -o default\n"
       "}}\n"
-      "complete -o default -F _{0} {0}\n",
+      "complete -F _{0} {0}\n",
       name, fmt::join(names, " "), cases);
 }
 
-std::string zsh_completion(const CLI::App& program) {
+std::string zsh_completion(const CLI::App& program, const Offered& offered) {
   std::string commands;
   std::string cases;
   for (const CLI::App* const command : subcommands_of(program)) {
@@ -188,15 +221,14 @@ std::string zsh_completion(const CLI::App& program) {
         "    {}\n", quoted(command->get_name() + ":" + zsh_text(command->get_description())));
     cases += fmt::format("    {}) _arguments", command->get_name());
     for (const CLI::Option* const option : options_of(*command)) {
-      const std::string value = option->get_type_name().empty()
-                                    ? ""
-                                    : ":" + zsh_text(option->get_type_name()) + ":_files";
       for (const std::string& name : option->get_lnames()) {
-        cases += " \\\n      " + quoted(fmt::format("--{}[{}]{}", name,
-                                                    zsh_text(option->get_description()), value));
+        cases += " \\\n      " + quoted(zsh_option("--" + name, *option));
       }
     }
-    cases += " \\\n      '*:file:_files' ;;\n";
+    const std::vector<std::string> words = words_for(*command, offered);
+    if (!words.empty()) cases += fmt::format(" \\\n      '1:word:({})'", fmt::join(words, " "));
+    if (takes_files(*command)) cases += " \\\n      '*:file:_files'";
+    cases += " ;;\n";
   }
   return fmt::format(
       "#compdef {0}\n"
@@ -207,7 +239,7 @@ std::string zsh_completion(const CLI::App& program) {
       "else\n"
       "  shift words\n"
       "  ((CURRENT--))\n"
-      "  case ${{words[1]}} in\n{2}  esac\n"
+      "  case ${{words[1]/#help/man}} in\n{2}  esac\n"
       "fi\n",
       program.get_name(), commands, cases);
 }

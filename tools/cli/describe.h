@@ -3,6 +3,7 @@
 // Descriptions of a command line for other programs, made from what its help is made from.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -15,8 +16,12 @@ namespace beeline::tools {
 // For man(1): of the subcommand, or of the program itself.
 std::string man_page(const CLI::App& program, const CLI::App& command, const std::string& version);
 
-// A script for bash or zsh, which completes subcommands and options.
-std::string bash_completion(const CLI::App& program);
-std::string zsh_completion(const CLI::App& program);
+// By subcommand: the words that may be its positional argument.
+using Offered = std::map<std::string, std::vector<std::string>>;
+
+// A script for bash or zsh, which completes subcommands, options, these words, and files where they
+// are the value of an option or of a positional argument. `help` takes what `man` does.
+std::string bash_completion(const CLI::App& program, const Offered& offered);
+std::string zsh_completion(const CLI::App& program, const Offered& offered);
 
 }  // namespace beeline::tools

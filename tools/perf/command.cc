@@ -194,6 +194,9 @@ void add_command(tools::CommandLine& line) {
   add_output(perf, *options, *words);
   for (const auto& [names, instead] : kElsewhere) perf.refuse(names, instead);
   perf.set_footer(list_patterns());
+  std::vector<std::string> patterns;
+  for (const Pattern& pattern : all_patterns()) patterns.emplace_back(pattern.name);
+  line.offer("perf", std::move(patterns));
 }
 
 }  // namespace beeline::perf

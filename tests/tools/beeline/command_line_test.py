@@ -109,16 +109,32 @@ class CommandLine(unittest.TestCase):
 
     def test_completion(self):
         script = run(BEELINE, "completion", "bash").stdout + """
-            complete_words() { COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _beeline; echo "${COMPREPLY[*]}"; }
+            compopt() { also=" and files"; }  # bash has it only while it completes
+            complete_words() { also=; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _beeline; echo "${COMPREPLY[*]}$also"; }
             complete_words beeline ha
             complete_words beeline hang --s
             complete_words beeline topo --nccl-xml
             complete_words beeline hang file
+            complete_words beeline topo ""
+            complete_words beeline topo --diff a ""
+            complete_words beeline perf s
+            complete_words beeline perf --no-check s
+            complete_words beeline perf -b s
+            complete_words beeline perf -b 8 s
+            complete_words beeline perf --json = s
+            complete_words beeline completion ""
+            complete_words beeline man do
+            complete_words beeline help do
             """
         done = run("bash", "-c", script)
-        self.assertEqual((done.returncode, done.stdout, done.stderr),
-                         (0, "hang\n--save --seconds\n--nccl-xml --nccl-xml-version\n\n", ""))
-        self.assertIn("'hang:Find which process", run(BEELINE, "completion", "zsh").stdout)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertEqual(done.stdout.split("\n"), [
+            "hang", "--save --seconds", "--nccl-xml --nccl-xml-version", " and files", "", " and files", "stream soak",
+            "stream soak", " and files", "stream soak", " and files", "bash zsh", "doctor", "doctor", ""])
+        script = run(BEELINE, "completion", "zsh").stdout
+        for words in "'hang:Find which process", "'1:word:(bash zsh)'", "'1:word:(latency ", ":A B:_files:A B:_files'", "--from=[":
+            self.assertIn(words, script)
+        self.assertEqual(script.count("'*:file:_files'"), 2)  # of hang and replay
         self.refused("name a shell: bash or zsh", "completion", "fish")
 
     def test_options_of_nccl_tests(self):
