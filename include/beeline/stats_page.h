@@ -165,7 +165,8 @@ struct beeline_stats_header {
   /* A random number by which others find the process that they connect to: see `peer_identity`. 0:
    * it has neither listened nor connected yet. */
   uint64_t identity;
-  char job[96]; /* its name, or what its launcher says of it; empty: nothing */
+  char job[96];      /* its name, or what its launcher says of it; empty: nothing */
+  uint64_t alive_ns; /* when its control thread last ran, about once a second; 0: not yet */
 };
 
 struct beeline_stats_event {
@@ -220,7 +221,7 @@ struct beeline_stats_slot {
 };
 
 BEELINE_STATS_ASSERT(BEELINE_STATS_COUNTER_COUNT == 7);
-BEELINE_STATS_ASSERT(sizeof(struct beeline_stats_header) == 312);
+BEELINE_STATS_ASSERT(sizeof(struct beeline_stats_header) == 320);
 BEELINE_STATS_ASSERT(offsetof(struct beeline_stats_header, slots_refused) == 40);
 BEELINE_STATS_ASSERT(offsetof(struct beeline_stats_header, host) == 80);
 BEELINE_STATS_ASSERT(sizeof(struct beeline_stats_event) == 24);

@@ -223,6 +223,10 @@ void Runtime::set_identity(std::uint64_t identity) noexcept {
   if (is_ours()) stats_->set_identity(identity);
 }
 
+void Runtime::set_alive(std::int64_t now_ns) noexcept {
+  if (is_ours()) stats_->set_alive(now_ns);
+}
+
 void Runtime::start_services() {
   stats_.reset(new StatsPage(StatsPage::open(stats_options(config_))));
   if (stats_->finding()) log_finding(*stats_->finding());

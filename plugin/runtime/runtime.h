@@ -67,6 +67,7 @@ class Runtime final : MrCaches, CommSlots {
   // --- CommSlots. A forked child gets none: the page is its parent's ---
   StatsSlot acquire(SlotRole role, RailDevices devices) noexcept override;
   void set_identity(std::uint64_t identity) noexcept override;
+  void set_alive(std::int64_t now_ns) noexcept override;
   RailTraffic& rail_traffic() noexcept { return rail_traffic_; }
 
  private:

@@ -46,6 +46,12 @@ class StatsPage {
     if (memory_.header() != nullptr) shared::store(memory_.header()->identity, identity);
   }
 
+  // The process runs at this moment. For any thread.
+  void set_alive(std::int64_t now_ns) noexcept {
+    if (memory_.header() != nullptr)
+      shared::store(memory_.header()->alive_ns, static_cast<std::uint64_t>(now_ns));
+  }
+
   // For the end of the process. The page of a process with a failed connection stays, to be
   // examined.
   void remove_unless_failed() noexcept {

@@ -88,6 +88,7 @@ class PageReader {
   std::optional<std::uint32_t> rank() const noexcept;
   std::optional<std::uint32_t> ranks() const noexcept;                  // of the job
   std::uint64_t identity() const noexcept { return header_.identity; }  // 0: none yet
+  std::uint64_t alive_ns() const noexcept { return header_.alive_ns; }  // 0: not known
   // The same moment by the clock of its host, which its times are by, and as unix time.
   std::uint64_t opened_ns() const noexcept { return header_.opened_ns; }
   std::uint64_t opened_unix_ns() const noexcept { return header_.opened_unix_ns; }

@@ -15,7 +15,8 @@ Recording recording_of(const PageReader& page, std::uint32_t used) {
                          .pid = static_cast<std::int64_t>(page.pid()),
                          .rank = page.rank(),
                          .opened_ns = static_cast<std::int64_t>(page.opened_ns()),
-                         .opened_unix_ns = static_cast<std::int64_t>(page.opened_unix_ns())};
+                         .opened_unix_ns = static_cast<std::int64_t>(page.opened_unix_ns()),
+                         .alive_ns = static_cast<std::int64_t>(page.alive_ns())};
   for (std::uint32_t i = 0; i < used; ++i) {
     std::optional<SlotView> slot = page.slot(i);
     if (!slot || slot->state == SlotState::kFree || slot->role == SlotRole::kListen) continue;

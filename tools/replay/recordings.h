@@ -23,6 +23,7 @@ struct Recording {
   std::optional<std::uint32_t> rank = {};
   std::int64_t opened_ns = 0;              // by the clock of its host, as all other times
   std::int64_t opened_unix_ns = 0;         // the same moment
+  std::int64_t alive_ns = 0;               // when it was last seen to run; 0: not known
   std::vector<SlotView> connections = {};  // also those that are closed
 
   // "rank 2 (pid 4711 on node7)"

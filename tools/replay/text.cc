@@ -85,6 +85,10 @@ std::string text_by_connection(const Story& story) {
     const Recording& recording = story.recordings[p];
     text +=
         fmt::format("{}{}, version {}\n", p == 0 ? "" : "\n", recording.name(), recording.build);
+    if (recording.alive_ns != 0) {
+      text += fmt::format("  last seen to run at {}, to about a second\n",
+                          time_text(recording.alive_ns + story.placements[p].shift_ns));
+    }
     for (std::size_t c = 0; c < recording.connections.size(); ++c) {
       text += title_of(recording.connections[c], story);
       for (const Entry* const entry : entries[{p, c}]) {

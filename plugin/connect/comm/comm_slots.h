@@ -22,6 +22,8 @@ class CommSlots {
   virtual StatsSlot acquire(SlotRole role, RailDevices devices) noexcept = 0;
   // Shows by which number the peers know this process: see identity_of().
   virtual void set_identity(std::uint64_t identity) noexcept = 0;
+  // Shows that the control thread ran at this moment.
+  virtual void set_alive(std::int64_t now_ns) noexcept = 0;
 
  protected:
   ~CommSlots() = default;

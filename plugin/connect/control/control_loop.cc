@@ -100,6 +100,7 @@ void ControlLoop::schedule_expiry() {
 void ControlLoop::schedule_wait_log() {
   poller_->at(now_ns() + wait_log_.period_ns(), [this] {
     const auto links = channels_.links();
+    if (setup_.options->slots != nullptr) setup_.options->slots->set_alive(now_ns());
     service_.look_for_messages(links);
     wait_log_.look({links.begin(), links.end()}, now_ns());
     connector_.look_at_calls(now_ns());

@@ -21,6 +21,7 @@ class ShownSlots final : public CommSlots {
     return page_.acquire(role, devices.front()->name);
   }
   void set_identity(std::uint64_t identity) noexcept override { page_.set_identity(identity); }
+  void set_alive(std::int64_t now_ns) noexcept override { page_.set_alive(now_ns); }
 
   // All that were ever used, oldest first, up to one that is being filled at this moment.
   std::vector<SlotView> read() const {

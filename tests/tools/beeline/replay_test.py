@@ -67,6 +67,7 @@ class Replay(RingTest):
         status, text, error = ring.beeline("replay")
         self.assertEqual((status, error), (0, ""))
         self.assertEqual(re.findall(r"^rank (\d) \(pid \d+ on \S+\), version", text, re.M), [str(r) for r in range(RANKS)])
+        self.assertEqual(len(re.findall(r"^  last seen to run at [0-9:.]+, to about a second$", text, re.M)), RANKS)
         # The ranks were in different rounds, at most one apart from their neighbours. They were killed one by one, so
         # some had seen the end of another.
         counts = [int(count) for count in re.findall(r"^    (?:ready|failed): (\d+) messages", text, re.M)]
