@@ -46,6 +46,7 @@ class Search {
     follow(analysis.waits);
     blame_missing_ranks();
     blame_links();
+    blame_deaths();
     if (causes_.empty() && unmet_) causes_.push_back(*unmet_);
     std::set<std::size_t> explained = leading_to(accepting());
     for (const Cause& cause : causes_) explained.merge(waiting_for(cause));
@@ -233,6 +234,35 @@ class Search {
     for (Cause& cause : std::exchange(causes_, {})) add(std::move(cause));  // some are equal now
   }
 
+  // A process that has lost a peer, and caught the error, waits for nothing and is to blame for
+  // nothing.
+  void blame_deaths() {
+    for (const Death& death : find_deaths(processes_)) {
+      std::erase_if(causes_, [&](const Cause& cause) {
+        return cause.reason == Reason::kConnectionFailed && cause.process == death.survivor;
+      });
+      const auto is_known = [&](const Cause& cause) {
+        if (cause.reason != Reason::kEnded) return false;
+        if (cause.process || death.process) return cause.process == death.process;
+        return cause.death && failed_slot(*cause.death).peer_pid == failed_slot(death).peer_pid &&
+               failed_slot(*cause.death).peer_host == failed_slot(death).peer_host;
+      };
+      auto known = std::ranges::find_if(causes_, is_known);
+      if (known == causes_.end()) {
+        causes_.push_back({.reason = Reason::kEnded, .process = death.process, .example = {}});
+        known = causes_.end() - 1;
+      }
+      const bool is_first = !known->death || noticed_at_ns(death, processes_) <
+                                                 noticed_at_ns(*known->death, processes_);
+      if (is_first) known->death = death;
+      known->survivors.insert(death.survivor);
+    }
+  }
+
+  const SlotView& failed_slot(const Death& death) const {
+    return processes_[death.witness].failed[death.failed];
+  }
+
   static bool takes_no_part(Reason reason) {
     return reason == Reason::kNoReceive || reason == Reason::kNoSend ||
            reason == Reason::kNotAccepted;
@@ -289,7 +319,10 @@ class Search {
   // The cause, and the processes from which the waits lead to it.
   std::set<std::size_t> waiting_for(const Cause& cause) const {
     std::set<std::size_t> reached;
-    if (cause.process) {
+    if (cause.reason == Reason::kEnded) {
+      reached = cause.survivors;
+      if (cause.process) reached.insert(*cause.process);
+    } else if (cause.process) {
       reached.insert(*cause.process);
     } else if (cause.reason == Reason::kRankMissing) {
       reached = waiting_for_missing();

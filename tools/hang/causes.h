@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "tools/hang/deaths.h"
 #include "tools/hang/unmade.h"
 #include "tools/pages/processes.h"
 
@@ -34,7 +35,7 @@ inline const SlotView& slot_of(const WaitingEnd& wait, std::span<const pages::Pr
 
 enum class Reason : std::uint8_t {
   kStopped,           // the process is stopped
-  kEnded,             // it has ended
+  kEnded,             // it has ended; without a page: it is no longer there
   kCallsNothing,      // it has open requests, and calls nothing for them
   kNoReceive,         // it posts no receive, and waits for nothing
   kNoSend,            // it sends nothing, and waits for nothing
@@ -59,6 +60,8 @@ struct Cause {
   std::set<std::pair<End, End>> connections = {};
   std::size_t waiting = 0;  // how many processes wait for it, at once or by way of others
   std::optional<std::size_t> failed = {};  // kConnectionFailed: in Process::failed
+  std::optional<Death> death = {};         // kEnded: as others have noticed it
+  std::set<std::size_t> survivors = {};    // the same: processes that it has cost a connection
   // kRankMissing: the ranks, and the processes that seem to wait for them outside of Beeline, since
   // they have made no connection yet.
   std::vector<RankRange> missing = {};

@@ -20,7 +20,9 @@
 namespace beeline::hang {
 namespace {
 
-constexpr int kNoProcess = 3;  // exit status: a job that has ended is no healthy one
+// Exit statuses. A job that has ended is no healthy one, nor is one of which a part is not seen.
+constexpr int kNoProcess = 3;
+constexpr int kIncomplete = 4;
 
 struct Options {
   std::vector<std::string> files;
@@ -45,6 +47,16 @@ Outcome<pages::Processes> read(const Options& options, std::int64_t now_ns) {
 }
 
 bool runs(const pages::Process& process) { return process.life != pages::Life::kEnded; }
+
+bool is_elsewhere(const Cause& cause) { return cause.reason == Reason::kElsewhere; }
+
+int exit_status(const Analysis& analysis, bool some_run) {
+  if (!some_run) return kNoProcess;
+  const bool is_cause_known =
+      !analysis.causes.empty() && !std::ranges::all_of(analysis.causes, is_elsewhere);
+  if (is_cause_known) return tools::kFailed;
+  return analysis.waits.empty() ? 0 : kIncomplete;
+}
 
 int run(const Options& options) {
   if (!(options.seconds >= 0 && options.seconds <= 86400)) {
@@ -73,12 +85,11 @@ int run(const Options& options) {
       find_causes(processes, now, static_cast<std::int64_t>(options.seconds * 1e9));
   fmt::print(options.json ? stderr : stdout, "{}", remarks);
   if (options.json) {
-    fmt::print("{}", json_of(analysis, processes));
+    fmt::print("{}", json_of(analysis, processes, now));
   } else {
-    fmt::print("{}", text_of(analysis, processes, style));
+    fmt::print("{}", text_of(analysis, processes, now, style));
   }
-  if (!analysis.waits.empty()) return tools::kFailed;
-  return some_run ? 0 : kNoProcess;
+  return exit_status(analysis, some_run);
 }
 
 }  // namespace
@@ -100,8 +111,10 @@ void add_command(tools::CommandLine& line) {
   command.add_flag("--json", options->json, "Print the causes and the waits as JSON");
   command.set_footer(
       "It reads the statistics pages of the processes, and does not touch the processes. Exit "
-      "status: 0 none waits, 1 some wait, 2 a mistake in the command line, or pages that this user "
-      "may not read and no others, 3 no running process uses Beeline.");
+      "status: 0 none waits, 1 some wait or have lost a peer, and the cause is above, 2 a mistake "
+      "in the command line, or pages that this user may not read and no others, 3 no running "
+      "process uses Beeline, 4 the cause is not among the pages that were read: it may be on "
+      "another host, or of another user.");
 }
 
 }  // namespace beeline::hang

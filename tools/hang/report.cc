@@ -83,7 +83,9 @@ std::string summary(const Analysis& analysis, std::span<const Process> processes
   const std::string found =
       fmt::format("{} with {}", running == 1 ? "1 process" : fmt::format("{} processes", running),
                   counted(connections, "connection"));
-  if (analysis.waits.empty()) return found + ": none has waited for long\n";
+  if (analysis.waits.empty())
+    return found + (analysis.causes.empty() ? ": none has waited for long\n"
+                                            : ": none has waited for long, but a peer has gone\n");
   return fmt::format("{}: {} for long\n", found,
                      analysis.waits.size() == 1
                          ? "1 has waited"
@@ -93,18 +95,19 @@ std::string summary(const Analysis& analysis, std::span<const Process> processes
 }  // namespace
 
 std::string text_of(const Analysis& analysis, std::span<const Process> processes,
-                    const tools::TextStyle& style) {
+                    std::int64_t now_ns, const tools::TextStyle& style) {
   const std::size_t width = style.width;
   std::string text = tools::wrapped(summary(analysis, processes), 0, width);
   for (const Cause& cause : analysis.causes) {
-    const Words words(cause, processes);
+    const Words words(cause, processes, now_ns);
     text += fmt::format("\n{}    {}\n", tools::colored("CAUSE", tools::Color::kRed, style.in_color),
                         tools::wrapped(words.fact(), 9, width));
     if (cause.waiting != 0) {
       const std::string who =
           cause.waiting == 1 ? "1 process waits" : fmt::format("{} processes wait", cause.waiting);
-      text += fmt::format("         {}\n",
-                          tools::wrapped(who + " for it, at once or by way of others", 9, width));
+      const char* const how = cause.survivors.empty() ? " for it, at once or by way of others"
+                                                      : " for it, or have lost it as a peer";
+      text += fmt::format("         {}\n", tools::wrapped(who + how, 9, width));
     }
     text += fmt::format("         next  {}\n", tools::wrapped(words.advice(), 15, width));
   }
@@ -117,7 +120,8 @@ std::string text_of(const Analysis& analysis, std::span<const Process> processes
   return text;
 }
 
-std::string json_of(const Analysis& analysis, std::span<const Process> processes) {
+std::string json_of(const Analysis& analysis, std::span<const Process> processes,
+                    std::int64_t now_ns) {
   using Json = nlohmann::ordered_json;
   const auto process_json = [](const Process& process) {
     Json json = {{"pid", process.pid}, {"host", process.host}};
@@ -126,9 +130,14 @@ std::string json_of(const Analysis& analysis, std::span<const Process> processes
   };
   Json document = {{"causes", Json::array()}, {"waits", Json::array()}};
   for (const Cause& cause : analysis.causes) {
-    const Words words(cause, processes);
+    const Words words(cause, processes, now_ns);
     Json json = {{"reason", name_of(cause.reason)}};
-    if (cause.process) json["process"] = process_json(processes[*cause.process]);
+    if (cause.process) {
+      json["process"] = process_json(processes[*cause.process]);
+    } else if (cause.death) {
+      const SlotView& lost = processes[cause.death->witness].failed[cause.death->failed];
+      json["process"] = {{"pid", lost.peer_pid}, {"host", lost.peer_host}};
+    }
     json["fact"] = words.fact();
     json["advice"] = words.advice();
     json["processes_waiting"] = cause.waiting;

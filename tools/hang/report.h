@@ -3,6 +3,7 @@
 // The output of `beeline hang`.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 
@@ -12,7 +13,8 @@
 namespace beeline::hang {
 
 std::string text_of(const Analysis& analysis, std::span<const pages::Process> processes,
-                    const tools::TextStyle& style);
-std::string json_of(const Analysis& analysis, std::span<const pages::Process> processes);
+                    std::int64_t now_ns, const tools::TextStyle& style);
+std::string json_of(const Analysis& analysis, std::span<const pages::Process> processes,
+                    std::int64_t now_ns);
 
 }  // namespace beeline::hang

@@ -61,6 +61,7 @@ Json slot_json(const SlotView& slot, std::int64_t now_ns) {
   for (const auto& [counter, name] : kCounters) json[name] = slot[counter];
   if (const auto ports = names_of_ports_down(slot); !ports.empty()) json["ports_down"] = ports;
   for (const EventView& event : slot.life) {
+    if (event.event == Event::kPeerDied) json["peer_died_ns_ago"] = ago(event.time_ns, now_ns);
     if (event.event != Event::kFailed) continue;
     json["failure"] = {
         {"kind", event.arg}, {"errno", event.value}, {"ns_ago", ago(event.time_ns, now_ns)}};
@@ -109,6 +110,13 @@ SlotView slot_from(const Json& json, std::int64_t now_ns) {
                             .device = text_from(port),
                             .own_device = text_from(port)});
     }
+  }
+  if (json.contains("peer_died_ns_ago")) {
+    slot.life.push_back({.time_ns = time_from(json["peer_died_ns_ago"], now_ns),
+                         .event = Event::kPeerDied,
+                         .rail = 0,
+                         .arg = 0,
+                         .value = 0});
   }
   if (json.contains("failure")) {
     const Json& failure = json["failure"];

@@ -16,15 +16,15 @@ std::uint64_t failed_at_ns(const SlotView& slot) {
   return event != slot.life.end() ? event->time_ns : slot.closed_ns;
 }
 
-// Only a connection in the same direction replaces the failed one. A process connects and accepts
-// at the same time, so it may accept another peer after its connect() has failed.
+}  // namespace
+
+// A process connects and accepts at the same time, so it may accept another peer after its
+// connect() has failed.
 bool was_replaced(const SlotView& failed, const Process& process) {
   return std::ranges::any_of(process.connections, [&](const SlotView& slot) {
     return is_made(slot) && slot.role == failed.role && slot.opened_ns > failed_at_ns(failed);
   });
 }
-
-}  // namespace
 
 std::optional<std::size_t> last_failure(const Process& process) {
   const auto last = std::ranges::max_element(process.failed, {}, failed_at_ns);

@@ -14,8 +14,12 @@
 
 namespace beeline::hang {
 
-// The newest failed connection of the process, by its place in Process::failed. None if another
-// in the same direction was made since: then the process goes on without the failed one.
+// Whether another connection in the same direction was made since: then the process goes on without
+// the failed one.
+bool was_replaced(const SlotView& failed, const pages::Process& process);
+
+// The newest failed connection of the process, by its place in Process::failed. None if it was
+// replaced.
 std::optional<std::size_t> last_failure(const pages::Process& process);
 
 // Whether a connect() of the process to the one of this identity is among what has failed since.

@@ -72,7 +72,7 @@ std::string Words::fact() const {
   const std::string time = seconds(cause_.example.ns);
   switch (cause_.reason) {
     case Reason::kStopped: return culprit() + " is stopped, by a signal or a debugger";
-    case Reason::kEnded: return culprit() + " has ended";
+    case Reason::kEnded: return ended();
     case Reason::kCallsNothing:
       return fmt::format("{} has {}, and has called nothing for them for {}", culprit(),
                          counted(slot().requests, "open request"), time);
@@ -195,6 +195,19 @@ std::string Words::ports_down() const {
 std::string Words::on_connections() const {
   const std::size_t count = cause_.connections.size();
   return count == 1 ? "" : fmt::format(", on {}", counted(count, "connection"));
+}
+
+std::string Words::ended() const {
+  if (!cause_.death) return culprit() + " has ended";
+  const Death& death = *cause_.death;
+  const SlotView& failed = processes_[death.witness].failed[death.failed];
+  const auto since_ns = now_ns_ - static_cast<std::int64_t>(noticed_at_ns(death, processes_));
+  const std::string who =
+      cause_.process ? culprit() + " has ended"
+                     : fmt::format("pid {} on {} has ended, or its host is not reached any more",
+                                   failed.peer_pid, failed.peer_host);
+  return fmt::format("{}, without closing its connections: {} has noticed it first, {} ago", who,
+                     names_.of(death.witness), seconds(std::max<std::int64_t>(since_ns, 0)));
 }
 
 std::string Words::lost_credit() const {

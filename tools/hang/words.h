@@ -36,8 +36,8 @@ class Names {
 // The cause and the processes must outlive it.
 class Words {
  public:
-  Words(const Cause& cause, std::span<const pages::Process> processes)
-      : cause_(cause), processes_(processes), names_(processes) {}
+  Words(const Cause& cause, std::span<const pages::Process> processes, std::int64_t now_ns)
+      : cause_(cause), processes_(processes), names_(processes), now_ns_(now_ns) {}
 
   std::string fact() const;
   // What to do next. If there are several hosts, it begins with that of the process.
@@ -45,6 +45,7 @@ class Words {
 
  private:
   std::string advice_on_host() const;
+  std::string ended() const;
   std::string lost_credit() const;
   std::string failed_connection() const;
   std::string ports_down() const;
@@ -59,6 +60,7 @@ class Words {
   const Cause& cause_;
   std::span<const pages::Process> processes_;
   Names names_;
+  std::int64_t now_ns_;
 };
 
 // "mlx5_0:1": the ports of this end that went down, and on which no path has worked since.

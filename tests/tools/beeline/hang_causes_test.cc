@@ -94,6 +94,14 @@ struct Job {
                          .value = 0});
     processes[from].failed.push_back(slot);
   }
+  // It has noticed that this peer has died.
+  void lose(std::size_t here, std::size_t peer, std::int64_t seconds) {
+    fail(here, peer, seconds);
+    SlotView& slot = processes[here].failed.back();
+    slot.peer_pid = static_cast<std::uint64_t>(100 + peer);
+    slot.life.insert(slot.life.begin(), slot.life.front());
+    slot.life.front().event = Event::kPeerDied;
+  }
   // The receiving end has not called accept() for the newest connection.
   void unaccept(std::size_t to) { processes[to].connections.pop_back(); }
 
@@ -109,7 +117,7 @@ struct Job {
     }
     return found;
   }
-  std::string text() const { return text_of(analyze(), processes, {.width = 200}); }
+  std::string text() const { return text_of(analyze(), processes, kNow, {.width = 200}); }
 
   std::vector<Process> processes;
   std::uint32_t last = 0;
@@ -240,7 +248,8 @@ TEST_CASE("hang: connections between the same devices are one cause", "[tools]")
   }
   CHECK(job.causes() == one(reason));
   CHECK(job.text().find(words) != std::string::npos);
-  CHECK(json_of(job.analyze(), job.processes).find("\"connections\": 4") != std::string::npos);
+  CHECK(json_of(job.analyze(), job.processes, kNow).find("\"connections\": 4") !=
+        std::string::npos);
   SECTION("other devices of the same processes are another") {
     job.connect(0, 1, sender, receiver);
     job.processes[0].connections.back().device = "mlx5_7";
@@ -406,6 +415,63 @@ TEST_CASE("hang: a process with a failed connection that waits for nothing is th
   }
 }
 
+TEST_CASE("hang: the process that died first is the cause, and no survivor", "[tools]") {
+  Job job(4);
+  job.processes[2].life = Life::kEnded;
+  job.lose(1, 2, 12);
+  job.lose(3, 2, 11);
+  SECTION("none waits, since all have caught the error") {
+    CHECK(job.causes() == one(Reason::kEnded, 2));
+    CHECK(
+        job.text().starts_with("3 processes with 0 connections: none has waited for long, but a "
+                               "peer has gone\n"));
+    CHECK(job.text().find("CAUSE    rank 2 (pid 102) has ended, without closing its connections: "
+                          "rank 1 (pid 101) has noticed it first, 12 s ago\n         2 processes "
+                          "wait for it, or have lost it as a peer\n") != std::string::npos);
+  }
+  SECTION("another waits for a survivor") {
+    job.connect(0, 1, Wait::kCredit, Wait::kNothing);
+    CHECK(job.causes() == one(Reason::kEnded, 2));
+    CHECK(job.analyze().causes[0].waiting == 3);
+  }
+  SECTION("the survivors have ended, too, and their peers have noticed that") {
+    job.processes[1].life = job.processes[3].life = Life::kEnded;
+    job.lose(0, 1, 9);
+    job.lose(0, 3, 10);
+    CHECK(job.causes() == one(Reason::kEnded, 2));
+  }
+  SECTION("all have ended") {
+    for (Process& process : job.processes) process.life = Life::kEnded;
+    CHECK(job.causes() == one(Reason::kEnded, 2));
+  }
+  SECTION("its page is not here") {
+    job.processes.erase(job.processes.begin() + 2);
+    CHECK(job.causes() == one(Reason::kEnded));
+    CHECK(job.text().find("CAUSE    pid 102 on n1 has ended, or its host is not reached any more, "
+                          "without closing") != std::string::npos);
+  }
+}
+
+TEST_CASE("hang: what is over is no death", "[tools]") {
+  Job job(4);
+  SECTION("the survivors have connected again") {
+    job.processes[2].life = Life::kEnded;
+    job.lose(1, 2, 12);
+    job.connect(1, 3, Wait::kNothing, Wait::kNothing);
+    job.processes[1].connections.back().opened_ns = kNow - kNsPerSec;
+    CHECK(job.causes().empty());
+  }
+  SECTION("the peer runs, and was not reached") {
+    job.lose(1, 2, 12);
+    CHECK(job.causes().empty());
+  }
+  SECTION("the job has ended, and another runs") {
+    for (const std::size_t rank : {1U, 2U}) job.processes[rank].life = Life::kEnded;
+    job.lose(1, 2, 12);
+    CHECK(job.causes().empty());
+  }
+}
+
 TEST_CASE("hang: ranks without a page are missing where somebody waits for a connection",
           "[tools]") {
   Job job(4);
@@ -482,7 +548,7 @@ TEST_CASE("hang: short waits are left out, and lead to the cause all the same", 
   CHECK(analysis.waits.size() == 1);
   CHECK(job.causes() == one(Reason::kNoReceive, 2));
   CHECK(Job(3).analyze().causes.empty());
-  CHECK(text_of({}, {}, {}) == "no running process uses Beeline\n");
+  CHECK(text_of({}, {}, 0, {}) == "no running process uses Beeline\n");
 }
 
 TEST_CASE("hang: the report names the cause first, and then every wait", "[tools]") {

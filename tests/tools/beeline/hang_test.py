@@ -68,6 +68,49 @@ class Hang(RingTest):
         culprit.send_signal(signal.SIGCONT)
         ring.wait_for(lambda: not ring.report()["waits"], "an end of the waits")
 
+    def kill_culprit(self, ring):
+        ring.wait_for_pages()
+        culprit = ring.ranks.pop(CULPRIT)
+        culprit.kill()
+        culprit.wait()
+        return culprit.pid
+
+    def test_it_is_killed_and_the_others_catch_the_error(self):
+        ring = self.ring(CATCHES_ERRORS="1")
+        pid = self.kill_culprit(ring)
+        # The neighbors have lost it, and the fourth waits for them.
+        cause = self.check_cause_of_death(ring, pid, lambda causes: causes[0]["processes_waiting"] == RANKS - 1)
+        self.assertRegex(cause["fact"], "has noticed it first, [0-9] s ago")
+        status, text, _ = ring.hang()
+        self.assertEqual(status, 1)
+        self.assertIn(f"CAUSE    rank {CULPRIT} (pid {pid}) has ended, without closing its connections", text)
+
+    def test_it_is_killed_and_the_others_end(self):
+        ring = self.ring()
+        pid = self.kill_culprit(ring)
+        for rank in ring.ranks:
+            rank.wait()
+        ring.ranks.clear()
+        self.check_cause_of_death(ring, pid, lambda causes: causes)
+        status, text, _ = ring.hang()
+        self.assertEqual(status, 3)
+        self.assertTrue(text.startswith("no running process uses Beeline; 4 ended and left pages"), text)
+
+    def check_cause_of_death(self, ring, pid, is_complete):
+        """It is the only cause at each moment."""
+        found = []
+
+        def is_named():
+            found[:] = ring.report()["causes"]
+            for cause in found:
+                self.assertEqual((cause["reason"], cause["process"]["rank"], cause["process"]["pid"]),
+                                 ("ended", CULPRIT, pid), found)
+            return found and is_complete(found)
+
+        ring.wait_for(is_named, "the death of a rank")
+        self.assertEqual(len(found), 1)
+        return found[0]
+
     def test_its_listener_is_gone(self):
         ring = self.ring("listener-gone")
         causes = self.causes(ring)

@@ -84,7 +84,7 @@ class Ring:
         if error:
             raise AssertionError(error)
         report = json.loads(output)
-        if status not in ((1,) if report["waits"] else (0, 3)):  # 3: no page is there yet
+        if status not in ((1, 4) if report["waits"] else (0, 1, 3)):  # 3: no page is there yet
             raise AssertionError(f"exit status {status}, {output}")
         return report
 
