@@ -46,16 +46,21 @@ Outcome<pages::Processes> read(const Options& options, std::int64_t now_ns) {
   return all;
 }
 
-bool runs(const pages::Process& process) { return process.life != pages::Life::kEnded; }
-
 bool is_elsewhere(const Cause& cause) { return cause.reason == Reason::kElsewhere; }
 
-int exit_status(const Analysis& analysis, bool some_run) {
-  if (!some_run) return kNoProcess;
-  const bool is_cause_known =
-      !analysis.causes.empty() && !std::ranges::all_of(analysis.causes, is_elsewhere);
-  if (is_cause_known) return tools::kFailed;
-  return analysis.waits.empty() ? 0 : kIncomplete;
+bool runs(const JobReport& report) { return report.job.runs(); }
+
+// A job that has ended counts only if there is no other.
+int exit_status(const std::vector<JobReport>& reports) {
+  int status = kNoProcess;
+  for (const JobReport& report : reports) {
+    if (!runs(report)) continue;
+    const std::vector<Cause>& causes = report.analysis.causes;
+    if (!causes.empty() && !std::ranges::all_of(causes, is_elsewhere)) return tools::kFailed;
+    const bool is_incomplete = status == kIncomplete || !report.analysis.waits.empty();
+    status = is_incomplete ? kIncomplete : 0;
+  }
+  return status;
 }
 
 int run(const Options& options) {
@@ -76,20 +81,14 @@ int run(const Options& options) {
     const Outcome<void> saved = tools::write_output_and_say(options.save, snapshot_of(*found, now));
     return saved ? 0 : tools::print_error(saved.error(), tools::kUsage);
   }
-  const std::vector<pages::Process>& processes = found->all;
-  const bool some_run = std::ranges::any_of(processes, runs);
-  if (!some_run && found->left_out.of_running() != 0) {
+  const std::vector<JobReport> reports =
+      reports_of(found->all, now, static_cast<std::int64_t>(options.seconds * 1e9));
+  if (!std::ranges::any_of(reports, runs) && found->left_out.of_running() != 0) {
     return tools::print_error(found->left_out.as_error(), tools::kUsage);
   }
-  const Analysis analysis =
-      find_causes(processes, now, static_cast<std::int64_t>(options.seconds * 1e9));
   fmt::print(options.json ? stderr : stdout, "{}", remarks);
-  if (options.json) {
-    fmt::print("{}", json_of(analysis, processes, now));
-  } else {
-    fmt::print("{}", text_of(analysis, processes, now, style));
-  }
-  return exit_status(analysis, some_run);
+  fmt::print("{}", options.json ? json_of(reports, now) : text_of(reports, now, style));
+  return exit_status(reports);
 }
 
 }  // namespace

@@ -92,10 +92,10 @@ std::string summary(const Analysis& analysis, std::span<const Process> processes
                          : fmt::format("{} have waited", analysis.waits.size()));
 }
 
-}  // namespace
-
-std::string text_of(const Analysis& analysis, std::span<const Process> processes,
-                    std::int64_t now_ns, const tools::TextStyle& style) {
+std::string text_of_job(const JobReport& report, std::int64_t now_ns,
+                        const tools::TextStyle& style) {
+  const Analysis& analysis = report.analysis;
+  const std::span<const Process> processes = report.job.processes;
   const std::size_t width = style.width;
   std::string text = tools::wrapped(summary(analysis, processes), 0, width);
   for (const Cause& cause : analysis.causes) {
@@ -120,20 +120,29 @@ std::string text_of(const Analysis& analysis, std::span<const Process> processes
   return text;
 }
 
-std::string json_of(const Analysis& analysis, std::span<const Process> processes,
-                    std::int64_t now_ns) {
-  using Json = nlohmann::ordered_json;
-  const auto process_json = [](const Process& process) {
-    Json json = {{"pid", process.pid}, {"host", process.host}};
-    if (process.rank) json["rank"] = *process.rank;
-    return json;
-  };
-  Json document = {{"causes", Json::array()}, {"waits", Json::array()}};
-  for (const Cause& cause : analysis.causes) {
+// "Job 48213.0"
+std::string title_of(const pages::Job& job) {
+  if (!job.name.empty()) return "Job " + job.name;
+  return fmt::format("A job without a name, with pid {}", job.processes.front().pid);
+}
+
+using Json = nlohmann::ordered_json;
+
+Json process_json(const Process& process, const std::string& job) {
+  Json json = {{"pid", process.pid}, {"host", process.host}};
+  if (process.rank) json["rank"] = *process.rank;
+  if (!job.empty()) json["job"] = job;
+  return json;
+}
+
+void add_json(Json& document, const JobReport& report, std::int64_t now_ns) {
+  const std::span<const Process> processes = report.job.processes;
+  for (const Cause& cause : report.analysis.causes) {
     const Words words(cause, processes, now_ns);
     Json json = {{"reason", name_of(cause.reason)}};
+    if (!report.job.name.empty()) json["job"] = report.job.name;
     if (cause.process) {
-      json["process"] = process_json(processes[*cause.process]);
+      json["process"] = process_json(processes[*cause.process], report.job.name);
     } else if (cause.death) {
       const SlotView& lost = processes[cause.death->witness].failed[cause.death->failed];
       json["process"] = {{"pid", lost.peer_pid}, {"host", lost.peer_host}};
@@ -144,10 +153,10 @@ std::string json_of(const Analysis& analysis, std::span<const Process> processes
     json["connections"] = cause.connections.size();
     document["causes"].push_back(std::move(json));
   }
-  for (const WaitingEnd& wait : analysis.waits) {
+  for (const WaitingEnd& wait : report.analysis.waits) {
     const SlotView& slot = slot_of(wait, processes);
     document["waits"].push_back(
-        {{"process", process_json(processes[wait.process])},
+        {{"process", process_json(processes[wait.process], report.job.name)},
          {"role", beeline_stats_role_text(static_cast<std::uint32_t>(slot.role))},
          {"device", slot.device},
          {"peer_host", slot.peer_host},
@@ -157,6 +166,36 @@ std::string json_of(const Analysis& analysis, std::span<const Process> processes
          {"seconds", static_cast<double>(wait.ns) / 1e9},
          {"requests", slot.requests}});
   }
+}
+
+}  // namespace
+
+std::vector<JobReport> reports_of(std::vector<Process> processes, std::int64_t now_ns,
+                                  std::int64_t least_ns) {
+  std::vector<JobReport> reports;
+  for (pages::Job& job : pages::jobs_of(std::move(processes))) {
+    JobReport& report = reports.emplace_back(JobReport{.job = std::move(job), .analysis = {}});
+    report.analysis = find_causes(report.job.processes, now_ns, least_ns);
+  }
+  return reports;
+}
+
+std::string text_of(std::span<const JobReport> reports, std::int64_t now_ns,
+                    const tools::TextStyle& style) {
+  if (reports.empty()) return text_of_job({}, now_ns, style);
+  if (reports.size() == 1) return text_of_job(reports.front(), now_ns, style);
+  std::string text;
+  for (const JobReport& report : reports) {
+    if (!text.empty()) text += "\n";
+    text += tools::colored(title_of(report.job), tools::Color::kBold, style.in_color) + "\n";
+    text += text_of_job(report, now_ns, style);
+  }
+  return text;
+}
+
+std::string json_of(std::span<const JobReport> reports, std::int64_t now_ns) {
+  Json document = {{"causes", Json::array()}, {"waits", Json::array()}};
+  for (const JobReport& report : reports) add_json(document, report, now_ns);
   return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

@@ -6,15 +6,23 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "tools/cli/text_style.h"
 #include "tools/hang/causes.h"
+#include "tools/pages/jobs.h"
 
 namespace beeline::hang {
 
-std::string text_of(const Analysis& analysis, std::span<const pages::Process> processes,
-                    std::int64_t now_ns, const tools::TextStyle& style);
-std::string json_of(const Analysis& analysis, std::span<const pages::Process> processes,
-                    std::int64_t now_ns);
+struct JobReport {
+  pages::Job job;
+  Analysis analysis;  // of its processes
+};
+std::vector<JobReport> reports_of(std::vector<pages::Process> processes, std::int64_t now_ns,
+                                  std::int64_t least_ns);
+
+std::string text_of(std::span<const JobReport> reports, std::int64_t now_ns,
+                    const tools::TextStyle& style);
+std::string json_of(std::span<const JobReport> reports, std::int64_t now_ns);
 
 }  // namespace beeline::hang

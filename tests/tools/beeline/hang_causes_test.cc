@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Processes whose connections wait: which of them the others wait for, and what is said of it.
+#include <algorithm>
+
 #include "common/base/clock.h"
 #include "tests/support/catch.h"
 #include "tools/hang/report.h"
@@ -117,7 +119,10 @@ struct Job {
     }
     return found;
   }
-  std::string text() const { return text_of(analyze(), processes, kNow, {.width = 200}); }
+  std::vector<JobReport> report() const {
+    return {{.job = {.processes = processes}, .analysis = analyze()}};
+  }
+  std::string text() const { return text_of(report(), kNow, {.width = 200}); }
 
   std::vector<Process> processes;
   std::uint32_t last = 0;
@@ -248,8 +253,7 @@ TEST_CASE("hang: connections between the same devices are one cause", "[tools]")
   }
   CHECK(job.causes() == one(reason));
   CHECK(job.text().find(words) != std::string::npos);
-  CHECK(json_of(job.analyze(), job.processes, kNow).find("\"connections\": 4") !=
-        std::string::npos);
+  CHECK(json_of(job.report(), kNow).find("\"connections\": 4") != std::string::npos);
   SECTION("other devices of the same processes are another") {
     job.connect(0, 1, sender, receiver);
     job.processes[0].connections.back().device = "mlx5_7";
@@ -520,6 +524,41 @@ TEST_CASE("hang: ranks that are missing are named as ranges", "[tools]") {
   CHECK(job.analyze().causes[0].missing == std::vector<RankRange>{{0, 0}, {4, 6}});
 }
 
+TEST_CASE("hang: each job is judged by its own processes", "[tools]") {
+  Job lacking(4);
+  lacking.processes.erase(lacking.processes.begin() + 2);
+  lacking.listen(2);
+  Job healthy(4);
+  healthy.connect(0, 2, Wait::kNothing, Wait::kNothing);
+  const bool have_names = GENERATE(true, false);
+  if (have_names) {
+    for (Process& process : lacking.processes) process.job = "1.0";
+    for (Process& process : healthy.processes) process.job = "2.0";
+  } else {  // they have connections with one another
+    lacking.connect(0, 1, Wait::kNothing, Wait::kNothing);
+    lacking.connect(1, 2, Wait::kNothing, Wait::kNothing);
+    for (const std::size_t rank : {1U, 3U})
+      healthy.connect(0, rank, Wait::kNothing, Wait::kNothing);
+  }
+  std::vector<Process> all = lacking.processes;
+  for (Process& process : healthy.processes) {
+    process.host = "n2";
+    for (SlotView& slot : process.connections) slot.peer_host = "n2";
+    all.push_back(process);
+  }
+  std::rotate(all.begin(), all.begin() + 3, all.end());
+  const std::vector<JobReport> reports = reports_of(all, kNow, 5 * kNsPerSec);
+  REQUIRE(reports.size() == 2);
+  CHECK(reports[0].job.processes.size() == 4);
+  CHECK(reports[0].analysis.causes.empty());
+  REQUIRE(reports[1].analysis.causes.size() == 1);
+  CHECK(reports[1].analysis.causes[0].reason == Reason::kRankMissing);
+  CHECK(reports[1].analysis.causes[0].missing == std::vector<RankRange>{{2, 2}});
+  const std::string text = text_of(reports, kNow, {.width = 200});
+  CHECK(text.starts_with(have_names ? "Job 2.0\n" : "A job without a name, with pid 100\n"));
+  CHECK((json_of(reports, kNow).find(R"("job": "1.0")") != std::string::npos) == have_names);
+}
+
 TEST_CASE("hang: a wait in accept is a cause only if there is no other", "[tools]") {
   Job job(4);
   job.listen(0);
@@ -548,7 +587,7 @@ TEST_CASE("hang: short waits are left out, and lead to the cause all the same", 
   CHECK(analysis.waits.size() == 1);
   CHECK(job.causes() == one(Reason::kNoReceive, 2));
   CHECK(Job(3).analyze().causes.empty());
-  CHECK(text_of({}, {}, 0, {}) == "no running process uses Beeline\n");
+  CHECK(text_of({}, 0, {}) == "no running process uses Beeline\n");
 }
 
 TEST_CASE("hang: the report names the cause first, and then every wait", "[tools]") {

@@ -87,11 +87,12 @@ TEST_CASE("hang, snapshot: the cause is found on another host", "[tools]") {
   REQUIRE(analysis.causes.size() == 1);
   CHECK(analysis.causes[0].reason == Reason::kNoReceive);
   CHECK(analysis.causes[0].process == 1);
-  const std::string text = text_of(analysis, all.all, kNowHere, {.width = 200});
+  const std::vector<JobReport> reports = reports_of(all.all, kNowHere, kNsPerSec);
+  const std::string text = text_of(reports, kNowHere, {.width = 200});
   CHECK(text.find("CAUSE    rank 1 (pid 100 on n1) has posted no receive for 20 s") !=
         std::string::npos);
-  CHECK(text_of(analysis, all.all, kNowHere, {.in_color = true})
-            .find("\n\033[31mCAUSE\033[0m    rank 1") != std::string::npos);
+  CHECK(text_of(reports, kNowHere, {.in_color = true}).find("\n\033[31mCAUSE\033[0m    rank 1") !=
+        std::string::npos);
   CHECK(text.find("next  on n1: py-spy dump --pid 100") != std::string::npos);
 }
 
