@@ -5,6 +5,7 @@
 
 #include "common/base/version.h"
 #include "tools/export/exposition.h"
+#include "tools/export/hang_metrics.h"
 #include "tools/export/open_metrics.h"
 #include "tools/export/total_metrics.h"
 
@@ -56,6 +57,7 @@ std::string text_of(const State& state) {
   Exposition out(state.host);
   add_host(out, state);
   add_open_connections(out, state);
+  add_hang_causes(out, state);
   add_totals(out, state);
   add_ports(out, state);
   return out.text();

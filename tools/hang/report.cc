@@ -18,6 +18,8 @@ namespace {
 
 using pages::Process;
 
+}  // namespace
+
 const char* name_of(Reason reason) {
   switch (reason) {
     case Reason::kStopped: return "stopped";
@@ -36,6 +38,8 @@ const char* name_of(Reason reason) {
   }
   return "?";
 }
+
+namespace {
 
 std::string wait_line(const WaitingEnd& wait, std::span<const Process> processes) {
   const SlotView& slot = slot_of(wait, processes);

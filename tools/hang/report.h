@@ -14,6 +14,9 @@
 
 namespace beeline::hang {
 
+// As in JSON: "no-receive".
+const char* name_of(Reason reason);
+
 struct JobReport {
   pages::Job job;
   Analysis analysis;  // of its processes

@@ -16,16 +16,8 @@ namespace {
 
 // "rank 2", "ranks 2, 5-7"
 std::string text_of(const std::vector<RankRange>& ranges) {
-  constexpr std::size_t kMost = 8;
-  std::string text;
-  for (std::size_t i = 0; i < ranges.size() && i < kMost; ++i) {
-    const auto [first, last] = ranges[i];
-    if (i != 0) text += ", ";
-    text += first == last ? fmt::format("{}", first) : fmt::format("{}-{}", first, last);
-  }
-  if (ranges.size() > kMost) text += ", ...";
   const bool is_one = ranges.size() == 1 && ranges.front().first == ranges.front().second;
-  return (is_one ? "rank " : "ranks ") + text;
+  return (is_one ? "rank " : "ranks ") + ranks_text(ranges);
 }
 
 // "peer closed", "system: Connection refused"
@@ -46,6 +38,17 @@ std::vector<std::string> names_of_ports_down(const SlotView& connection) {
     if (is_down[path]) ports.push_back(connection.paths[path].device);
   }
   return ports;
+}
+
+std::string ranks_text(const std::vector<RankRange>& ranges) {
+  constexpr std::size_t kMost = 8;
+  std::string text;
+  for (std::size_t i = 0; i < ranges.size() && i < kMost; ++i) {
+    const auto [first, last] = ranges[i];
+    if (i != 0) text += ", ";
+    text += first == last ? fmt::format("{}", first) : fmt::format("{}-{}", first, last);
+  }
+  return ranges.size() > kMost ? text + ", ..." : text;
 }
 
 std::string seconds(std::int64_t ns) { return fmt::format("{} s", ns / kNsPerSec); }

@@ -66,6 +66,9 @@ class Words {
 // "mlx5_0:1": the ports of this end that went down, and on which no path has worked since.
 std::vector<std::string> names_of_ports_down(const SlotView& connection);
 
+// "2, 5-7"
+std::string ranks_text(const std::vector<RankRange>& ranges);
+
 // "3 connections"
 std::string counted(std::uint64_t count, const char* what);
 std::string seconds(std::int64_t ns);  // "6 s"

@@ -18,7 +18,7 @@ import urllib.parse
 import urllib.request
 
 from exported import Exporter, make_sysfs
-from ring import RingTest, main
+from ring import CULPRIT, RingTest, main
 
 HERE = pathlib.Path(__file__).resolve().parent
 MONITORING = HERE.parents[2] / "tools" / "export"
@@ -135,7 +135,24 @@ class WithPrometheus(RingTest):
         known = set(prometheus.ask("label/__name__/values"))
         for rule in rules:
             self.assertEqual((rule["health"], rule["state"]), ("ok", "inactive"), rule)
-            self.assertLessEqual(set(re.findall(r"beeline_\w+", rule["query"])), known)
+            # A job that goes on has no cause of a hang.
+            self.assertLessEqual(set(re.findall(r"beeline_\w+", rule["query"])), known | {"beeline_hang_cause_seconds"})
+
+    def test_the_alert_for_a_rank_that_is_killed_names_it(self):
+        for survivors_stay in True, False:
+            with self.subTest(survivors_stay=survivors_stay):
+                ring = self.ring(BEELINE_JOB="48213.0", **({"CATCHES_ERRORS": "1"} if survivors_stay else {}))
+                ring.wait_for_pages()
+                with Exporter(ring.environment) as exporter:
+                    prometheus = Prometheus(ring.folder, exporter.port)
+                    self.addCleanup(prometheus.end)
+                    prometheus.wait_for("beeline_processes{state='running'} == 4")
+                    self.assertEqual(prometheus.query("ALERTS"), [])
+                    ring.ranks[CULPRIT].kill()
+                    prometheus.wait_for('ALERTS{alertname="BeelineRankEnded", alertstate="firing"}')
+                    alerts = [sample["metric"] for sample in prometheus.query('ALERTS{alertstate="firing"}')]
+                    self.assertEqual([(one["alertname"], one["nccl_job"], one["rank"]) for one in alerts],
+                                     [("BeelineRankEnded", "48213.0", str(CULPRIT))], alerts)
 
     def test_when_alerts_fire(self):
         status, text = promtool("check", "rules", str(RULES))

@@ -107,6 +107,43 @@ TEST_CASE("export: waits are counted, and the longest is shown", "[tools]") {
   CHECK_THAT(text, !Contains("reason=\"nothing\""));
 }
 
+TEST_CASE("export: the cause of a hang has the job and the rank", "[tools]") {
+  SlotView sends = busy(SlotState::kReady, Wait::kCredit, 70);
+  sends.role = SlotRole::kSend;
+  sends.peer_host = "n1";
+  sends.peer_pid = 2;
+  sends.number = sends.peer_number = 5;
+  SlotView receives = sends;
+  receives.role = SlotRole::kReceive;
+  receives.waits_for = Wait::kNothing;
+  receives.peer_pid = 1;
+  std::vector<pages::Process> job = {watched(1, {sends}), watched(2, {receives})};
+  for (std::uint32_t rank = 0; rank < 2; ++rank) {
+    job[rank].host = "n1";
+    job[rank].rank = rank;
+    job[rank].job = "48213.0";
+  }
+  CHECK_THAT(text_of(state_of(job)),
+             Contains("\nbeeline_hang_cause_seconds{host=\"n1\",nccl_job=\"48213.0\",rank=\"1\","
+                      "culprit_host=\"n1\",reason=\"no-receive\"} 70\n"));
+  SlotView lost = sends;
+  lost.state = SlotState::kFailed;
+  lost.life = {{.time_ns = static_cast<std::uint64_t>(kNow - 5 * kNsPerSec),
+                .event = Event::kPeerDied,
+                .rail = 0,
+                .arg = 0,
+                .value = 0}};
+  job[0].connections.clear();
+  job[0].failed = {lost};
+  job[1].life = Life::kEnded;
+  const char* const ended = "rank=\"1\",culprit_host=\"n1\",reason=\"ended\"} 5\n";
+  CHECK_THAT(text_of(state_of(job)), Contains(ended));
+  job[0].life = Life::kEnded;
+  CHECK_THAT(text_of(state_of(job)), Contains(ended));
+  job[0].failed[0].life[0].time_ns = static_cast<std::uint64_t>(kNow - 700 * kNsPerSec);
+  CHECK_THAT(text_of(state_of(job)), !Contains("reason=\"ended\""));
+}
+
 TEST_CASE("export: states of processes, connections and paths", "[tools]") {
   State state = state_of({watched(1, {busy(SlotState::kReady, Wait::kNothing, 0)}),
                           watched(2, {busy(SlotState::kFailed, Wait::kNothing, 0)}, Life::kStopped),
