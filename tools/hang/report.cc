@@ -109,8 +109,10 @@ std::string text_of_job(const JobReport& report, std::int64_t now_ns,
     if (cause.waiting != 0) {
       const std::string who =
           cause.waiting == 1 ? "1 process waits" : fmt::format("{} processes wait", cause.waiting);
-      const char* const how = cause.survivors.empty() ? " for it, at once or by way of others"
-                                                      : " for it, or have lost it as a peer";
+      const char* const lost =
+          cause.waiting == 1 ? " for it, or has lost it" : " for it, or have lost it";
+      const char* const how =
+          cause.survivors.empty() ? " for it, at once or by way of others" : lost;
       text += fmt::format("         {}\n", tools::wrapped(who + how, 9, width));
     }
     text += fmt::format("         next  {}\n", tools::wrapped(words.advice(), 15, width));

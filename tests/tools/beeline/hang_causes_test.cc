@@ -431,7 +431,7 @@ TEST_CASE("hang: the process that died first is the cause, and no survivor", "[t
                                "peer has gone\n"));
     CHECK(job.text().find("CAUSE    rank 2 (pid 102) has ended, without closing its connections: "
                           "rank 1 (pid 101) has noticed it first, 12 s ago\n         2 processes "
-                          "wait for it, or have lost it as a peer\n") != std::string::npos);
+                          "wait for it, or have lost it\n") != std::string::npos);
   }
   SECTION("another waits for a survivor") {
     job.connect(0, 1, Wait::kCredit, Wait::kNothing);
