@@ -21,7 +21,7 @@ LIMIT = "100M"  # bytes per second of each port, so that the processors are not 
 LIMIT_GBPS = 0.1
 SAMPLE_S = 0.125
 PULLED_S, PLUGGED_S, END_S = 2, 4, 7  # since data moves
-STOPPED_FOR_S = 3
+STOPPED_FOR_S = 2
 MEASURING_BYTES = 32 << 20  # more than the iterations before the measured ones send
 BARS = " ▁▂▃▄▅▆▇█"
 PLAIN_BARS = " .:-=+*#@"
@@ -189,9 +189,10 @@ def stop_a_rank(build):
         bed.wait_for(lambda: sum(bed.sent()) > MEASURING_BYTES, "data")
         pid = bed.ranks()[culprit]
         os.kill(pid, signal.SIGSTOP)
+        print(f"  Rank {culprit} is stopped. A few seconds later, `beeline hang` prints:", flush=True)
         try:
-            for _ in range(10):  # until the ranks have waited for so long
-                time.sleep(1)
+            for _ in range(40):  # until the ranks have waited for so long
+                time.sleep(0.25)
                 hang = subprocess.run([bed.beeline, "hang", "--seconds", str(STOPPED_FOR_S)], env=bed.environment,
                                       capture_output=True, text=True, check=False)
                 if hang.returncode != 0:
