@@ -47,7 +47,7 @@ class Search {
     blame_missing_ranks();
     blame_links();
     blame_deaths();
-    if (causes_.empty() && unmet_) causes_.push_back(*unmet_);
+    if (unmet_) blame_for_unmet(*unmet_);
     std::set<std::size_t> explained = leading_to(accepting());
     for (const Cause& cause : causes_) explained.merge(waiting_for(cause));
     const auto unexplained = std::ranges::find_if(analysis.waits, [&](const WaitingEnd& wait) {
@@ -216,6 +216,34 @@ class Search {
     causes_.push_back(std::move(blamed));
   }
 
+  // Nobody makes the connection that a listener waits for. If all ranks are here, it is one of
+  // them: the one that has not begun, for whose handle others may wait outside of Beeline.
+  void blame_for_unmet(Cause unmet) {
+    const Process& waiting = processes_[unmet.example.process];
+    const bool all_are_here = waiting.ranks && missing_ranks(processes_, waiting).empty();
+    std::vector<std::size_t> not_begun;
+    for (std::size_t p = 0; p < processes_.size() && all_are_here; ++p) {
+      if (processes_[p].life == Life::kEnded || waits(p)) continue;
+      unmet.unconnected.push_back(p);
+      if (processes_[p].identity == 0) not_begun.push_back(p);
+    }
+    if (not_begun.empty()) {
+      if (causes_.empty()) causes_.push_back(std::move(unmet));
+      return;
+    }
+    std::vector<std::size_t> unconnected = {unmet.example.process};
+    std::erase_if(causes_, [&](const Cause& cause) {
+      const bool is_consequence =
+          cause.reason == Reason::kNotAccepted && !has_connections(processes_[*cause.process]);
+      if (is_consequence) unconnected.push_back(*cause.process);
+      return is_consequence;
+    });
+    for (const std::size_t p : not_begun) {
+      causes_.push_back({.reason = Reason::kNotBegun, .process = p, .example = unmet.example});
+      causes_.back().unconnected = unconnected;
+    }
+  }
+
   // Where several connections of a process lose packets, their link is the likely cause, and not
   // the process whose credit is among them.
   void blame_links() {
@@ -324,6 +352,7 @@ class Search {
       if (cause.process) reached.insert(*cause.process);
     } else if (cause.process) {
       reached.insert(*cause.process);
+      reached.insert(cause.unconnected.begin(), cause.unconnected.end());
     } else if (cause.reason == Reason::kRankMissing) {
       reached = waiting_for_missing();
       reached.insert(cause.unconnected.begin(), cause.unconnected.end());

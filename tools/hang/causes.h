@@ -45,6 +45,7 @@ enum class Reason : std::uint8_t {
   kCreditLost,        // it has posted a receive, and the sender has not been told
   kNoPath,            // no path of the connection works
   kRankMissing,       // somebody waits for a connection, and ranks of the job have no page
+  kNotBegun,          // the same, and it has neither listened nor connected
   kElsewhere,         // the next process to look at is on another host
   kCircle,            // processes wait for one another
 };
@@ -63,7 +64,8 @@ struct Cause {
   std::optional<Death> death = {};         // kEnded: as others have noticed it
   std::set<std::size_t> survivors = {};    // the same: processes that it has cost a connection
   // kRankMissing: the ranks, and the processes that seem to wait for them outside of Beeline, since
-  // they have made no connection yet.
+  // they have made no connection yet; the same of kNotBegun. kElsewhere: if all ranks are here,
+  // those that wait for nothing.
   std::vector<RankRange> missing = {};
   std::vector<std::size_t> unconnected = {};
 };

@@ -4,18 +4,26 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
+#include <cstdint>
 #include <iterator>
 #include <memory>
+#include <optional>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "common/base/clock.h"
 #include "tools/cli/exit_status.h"
 #include "tools/cli/output_file.h"
+#include "tools/cli/progress.h"
 #include "tools/cli/text_style.h"
 #include "tools/cli/text_width.h"
+#include "tools/hang/lasting.h"
 #include "tools/hang/report.h"
 #include "tools/hang/snapshot.h"
+#include "tools/pages/blocked_threads.h"
 
 namespace beeline::hang {
 namespace {
@@ -29,6 +37,7 @@ struct Options {
   std::string save;
   std::string directory = pages::usual_directory();
   double seconds = 5;
+  double for_seconds = 0;
   bool json = false;
 };
 
@@ -46,7 +55,9 @@ Outcome<pages::Processes> read(const Options& options, std::int64_t now_ns) {
   return all;
 }
 
-bool is_elsewhere(const Cause& cause) { return cause.reason == Reason::kElsewhere; }
+bool is_elsewhere(const Cause& cause) {
+  return cause.reason == Reason::kElsewhere && cause.unconnected.empty();
+}
 
 bool runs(const JobReport& report) { return report.job.runs(); }
 
@@ -63,32 +74,108 @@ int exit_status(const std::vector<JobReport>& reports) {
   return status;
 }
 
-int run(const Options& options) {
-  if (!(options.seconds >= 0 && options.seconds <= 86400)) {
-    return tools::print_error(Problem("--seconds: write 0 to 86400"), tools::kUsage);
+// Whose threads are to be looked at.
+bool is_for_threads(const Cause& cause) {
+  return cause.process &&
+         (cause.reason == Reason::kCallsNothing || cause.reason == Reason::kNoReceive ||
+          cause.reason == Reason::kNoSend || cause.reason == Reason::kNotAccepted ||
+          cause.reason == Reason::kNotBegun);
+}
+
+void look_at_threads(const std::vector<pages::Process*>& processes) {
+  std::vector<std::int64_t> pids;
+  for (const pages::Process* const process : processes) pids.push_back(process->pid);
+  const std::vector<std::size_t> blocked = pages::count_blocked_threads(pids);
+  for (std::size_t i = 0; i < processes.size(); ++i) processes[i]->blocked_threads = blocked[i];
+}
+
+void look_at_culprits(std::vector<JobReport>& reports) {
+  std::vector<pages::Process*> culprits;
+  for (JobReport& report : reports) {
+    for (const Cause& cause : report.analysis.causes) {
+      if (is_for_threads(cause)) culprits.push_back(&report.job.processes[*cause.process]);
+    }
   }
-  if (!options.save.empty() && !options.files.empty()) {
-    return tools::print_error(Problem("--save is for this host: leave out the files"),
+  look_at_threads(culprits);
+}
+
+int save(const Options& options) {
+  const std::int64_t now = now_ns();
+  auto found = read(options, now);
+  if (!found) return tools::print_error(found.error(), tools::kUsage);
+  std::vector<pages::Process*> running;
+  for (pages::Process& process : found->all) {
+    if (process.life == pages::Life::kRuns) running.push_back(&process);
+  }
+  look_at_threads(running);
+  fmt::print(stderr, "{}", tools::fitted(found->left_out.remarks(), tools::terminal_width()));
+  const Outcome<void> saved = tools::write_output_and_say(options.save, snapshot_of(*found, now));
+  return saved ? 0 : tools::print_error(saved.error(), tools::kUsage);
+}
+
+struct Look {
+  std::int64_t now_ns = 0;
+  pages::LeftOut left_out = {};
+  std::vector<JobReport> reports = {};
+};
+
+Outcome<Look> look(const Options& options) {
+  const std::int64_t now = now_ns();
+  pages::Processes found = BL_TRY(read(options, now));
+  Look made = {.now_ns = now, .left_out = std::move(found.left_out)};
+  made.reports =
+      reports_of(std::move(found.all), now, static_cast<std::int64_t>(options.seconds * kNsPerSec));
+  if (!std::ranges::any_of(made.reports, runs) && made.left_out.of_running() != 0)
+    return fail(made.left_out.as_error());
+  return made;
+}
+
+// Looks once a second. None: no cause has lasted.
+Outcome<std::optional<Look>> look_for_long(const Options& options) {
+  const std::int64_t end_ns = now_ns() + static_cast<std::int64_t>(options.for_seconds * kNsPerSec);
+  const tools::Progress progress("looking whether a cause lasts");
+  LastingCauses lasting;
+  for (;;) {
+    Look made = BL_TRY(look(options));
+    if (std::ranges::none_of(made.reports, runs)) return made;
+    lasting.add(made.reports);
+    if (lasting.empty()) return std::nullopt;
+    const std::int64_t left_ns = end_ns - made.now_ns;
+    if (left_ns <= 0) return made;
+    std::this_thread::sleep_for(std::chrono::nanoseconds(std::min(left_ns, kNsPerSec)));
+  }
+}
+
+Outcome<std::optional<Look>> look_as_asked(const Options& options) {
+  if (options.for_seconds != 0) return look_for_long(options);
+  return BL_TRY(look(options));
+}
+
+int run(const Options& options) {
+  for (const auto& [name, value] :
+       {std::pair("--seconds", options.seconds), std::pair("--for", options.for_seconds)}) {
+    if (value >= 0 && value <= 86400) continue;
+    return tools::print_error(Problem(std::string(name) + ": write 0 to 86400"), tools::kUsage);
+  }
+  if (!options.files.empty() && (!options.save.empty() || options.for_seconds != 0)) {
+    return tools::print_error(Problem("--save and --for are for this host: leave out the files"),
                               tools::kUsage);
   }
-  const std::int64_t now = now_ns();
-  const auto found = read(options, now);
+  if (!options.save.empty()) return save(options);
+  auto found = look_as_asked(options);
   if (!found) return tools::print_error(found.error(), tools::kUsage);
-  const tools::TextStyle style = tools::output_style();
-  const std::string remarks = tools::fitted(found->left_out.remarks(), tools::terminal_width());
-  if (!options.save.empty()) {
-    fmt::print(stderr, "{}", remarks);
-    const Outcome<void> saved = tools::write_output_and_say(options.save, snapshot_of(*found, now));
-    return saved ? 0 : tools::print_error(saved.error(), tools::kUsage);
+  if (!*found) {
+    fmt::print("{}",
+               options.json ? json_of({}, 0) : "no process has waited for the same all the time\n");
+    return 0;
   }
-  const std::vector<JobReport> reports =
-      reports_of(found->all, now, static_cast<std::int64_t>(options.seconds * 1e9));
-  if (!std::ranges::any_of(reports, runs) && found->left_out.of_running() != 0) {
-    return tools::print_error(found->left_out.as_error(), tools::kUsage);
-  }
+  Look& last = **found;
+  if (options.files.empty()) look_at_culprits(last.reports);
+  const std::string remarks = tools::fitted(last.left_out.remarks(), tools::terminal_width());
   fmt::print(options.json ? stderr : stdout, "{}", remarks);
-  fmt::print("{}", options.json ? json_of(reports, now) : text_of(reports, now, style));
-  return exit_status(reports);
+  fmt::print("{}", options.json ? json_of(last.reports, last.now_ns)
+                                : text_of(last.reports, last.now_ns, tools::output_style()));
+  return exit_status(last.reports);
 }
 
 }  // namespace
@@ -106,6 +193,10 @@ void add_command(tools::CommandLine& line) {
               "FILE");
   command.add("--seconds", options->seconds,
               "Show connections that have waited at least so long (default 5)");
+  command.add(
+      "--for", options->for_seconds,
+      "Look for so many seconds, and report only if there was the same cause all that time, "
+      "for scripts: a checkpoint is none");
   command.add_pages_folder(options->directory);
   command.add_flag("--json", options->json, "Print the causes and the waits as JSON");
   command.set_footer(

@@ -33,6 +33,7 @@ const char* name_of(Reason reason) {
     case Reason::kCreditLost: return "credit-lost";
     case Reason::kNoPath: return "no-path";
     case Reason::kRankMissing: return "rank-missing";
+    case Reason::kNotBegun: return "not-begun";
     case Reason::kElsewhere: return "elsewhere";
     case Reason::kCircle: return "circle";
   }

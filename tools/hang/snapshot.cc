@@ -149,6 +149,7 @@ pages::Process process_from(const Json& json, std::int64_t now_ns) {
   if (json.contains("rank")) process.rank = json["rank"].get<std::uint32_t>();
   if (json.contains("ranks")) process.ranks = json["ranks"].get<std::uint32_t>();
   process.job = text_from(json.at("job"));
+  process.blocked_threads = json.at("blocked_threads");
   process.identity = json.at("identity");
   process.slots_refused = json.at("slots_refused");
   for (const auto& [name, list] : kLists) {
@@ -172,6 +173,7 @@ std::string snapshot_of(const pages::Processes& processes, std::int64_t now_ns) 
     if (process.rank) json["rank"] = *process.rank;
     if (process.ranks) json["ranks"] = *process.ranks;
     json["job"] = process.job;
+    json["blocked_threads"] = process.blocked_threads;
     json["identity"] = process.identity;
     json["slots_refused"] = process.slots_refused;
     for (const auto& [name, list] : kLists) {

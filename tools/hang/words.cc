@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <set>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "common/base/clock.h"
@@ -72,6 +73,16 @@ std::string Names::peer_of(const WaitingEnd& wait) const {
 }
 
 std::string Words::fact() const {
+  const std::size_t blocked = cause_.process ? processes_[*cause_.process].blocked_threads : 0;
+  if (blocked == 0) return plain_fact();
+  return fmt::format(
+      "{}; {} of it {} in the kernel and take{} no signal (state D), as for storage "
+      "that does not answer",
+      plain_fact(), counted(blocked, "thread"), blocked == 1 ? "waits" : "wait",
+      blocked == 1 ? "s" : "");
+}
+
+std::string Words::plain_fact() const {
   const std::string time = seconds(cause_.example.ns);
   switch (cause_.reason) {
     case Reason::kStopped: return culprit() + " is stopped, by a signal or a debugger";
@@ -104,11 +115,13 @@ std::string Words::fact() const {
       return fmt::format("no path works between {} of {} and {} of {}{}{}", slot().device,
                          waiting(), slot().peer_device, peer(), on_connections(), ports_down());
     case Reason::kRankMissing: return missing_ranks();
+    case Reason::kNotBegun:
+      return fmt::format(
+          "{} has neither listened nor connected yet, and {} has waited {} for a "
+          "connection",
+          culprit(), waiting(), time);
     case Reason::kElsewhere:
-      if (cause_.example.is_listener) {
-        return fmt::format("{} has waited {} for a connection, and no process here makes it",
-                           waiting(), time);
-      }
+      if (cause_.example.is_listener) return unmet();
       return fmt::format("{} has waited {} for {}, whose page is not here", waiting(), time,
                          peer());
     case Reason::kCircle: return "the processes wait for one another";
@@ -130,8 +143,7 @@ std::string Words::advice_on_host() const {
     case Reason::kNoReceive:
     case Reason::kNoSend:
     case Reason::kNotAccepted:
-      return fmt::format("py-spy dump --pid {0}, or gdb -p {0} -batch -ex 'thread apply all bt'",
-                         processes_[*cause_.process].pid);
+    case Reason::kNotBegun: return advice_for_threads();
     case Reason::kConnectionFailed:
       return fmt::format(
           "look why in its log, and at the other end of that connection; py-spy "
@@ -158,9 +170,10 @@ std::string Words::advice_on_host() const {
              "another host, beeline hang there";
     case Reason::kElsewhere:
       if (cause_.example.is_listener) {
-        return "beeline hang on the other hosts of the job; here, look at the processes that "
-               "wait "
-               "for nothing";
+        return cause_.unconnected.empty()
+                   ? "beeline hang on the other hosts of the job; here, look at the processes that "
+                     "wait for nothing"
+                   : "look where the threads of these are: py-spy dump --pid PID";
       }
       if (slot().peer_host == processes_[cause_.example.process].host) {
         return "its page cannot be read, or the connection is not in it: run this as its user";
@@ -171,6 +184,19 @@ std::string Words::advice_on_host() const {
              "shows them";
   }
   return {};
+}
+
+// A debugger would wait for a blocked thread as well.
+std::string Words::advice_for_threads() const {
+  const pages::Process& process = processes_[*cause_.process];
+  if (process.blocked_threads != 0) {
+    return fmt::format(
+        "look at the file systems that it uses (NFS, Lustre) and at the kernel's log "
+        "(dmesg); cat /proc/{}/task/*/wchan says where it waits",
+        process.pid);
+  }
+  return fmt::format("py-spy dump --pid {0}, or gdb -p {0} -batch -ex 'thread apply all bt'",
+                     process.pid);
 }
 
 // ": mlx5_0:1 of rank 2 (pid 4711) is DOWN"; empty if neither process has seen such a port of its
@@ -193,6 +219,16 @@ std::string Words::ports_down() const {
   }
   if (down.empty()) return "";
   return fmt::format(": {} {} DOWN", fmt::join(down, " and "), down.size() == 1 ? "is" : "are");
+}
+
+std::string Words::unmet() const {
+  std::string text = fmt::format("{} has waited {} for a connection, and no process {}", waiting(),
+                                 seconds(cause_.example.ns),
+                                 cause_.unconnected.empty() ? "here makes it" : "makes it");
+  const char* before = ": these wait for nothing: ";
+  for (const std::size_t process : cause_.unconnected)
+    text += std::exchange(before, ", ") + names_.of(process);
+  return text;
 }
 
 std::string Words::on_connections() const {

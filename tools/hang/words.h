@@ -45,12 +45,15 @@ class Words {
 
  private:
   std::string advice_on_host() const;
+  std::string advice_for_threads() const;
+  std::string plain_fact() const;
   std::string ended() const;
   std::string lost_credit() const;
   std::string failed_connection() const;
   std::string ports_down() const;
   std::string on_connections() const;
   std::string missing_ranks() const;
+  std::string unmet() const;
 
   const SlotView& slot() const { return slot_of(cause_.example, processes_); }
   std::string culprit() const { return names_.of(*cause_.process); }

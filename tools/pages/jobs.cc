@@ -5,6 +5,9 @@
 #include <cstddef>
 #include <map>
 #include <numeric>
+#include <optional>
+#include <set>
+#include <span>
 #include <utility>
 
 namespace beeline::pages {
@@ -30,6 +33,44 @@ class Groups {
 };
 
 using Place = std::pair<std::string, std::int64_t>;  // host and pid
+
+// A rank that has no connection yet, and says no name, belongs to the first job that lacks it.
+void place_unconnected(std::span<const Process> processes, Groups& groups) {
+  struct Ranks {
+    std::optional<std::uint32_t> count;  // of the job
+    std::set<std::uint32_t> here;
+  };
+  std::map<std::size_t, Ranks> known;  // of groups
+  std::map<std::size_t, std::size_t> sizes;
+  for (std::size_t p = 0; p < processes.size(); ++p) ++sizes[groups.first_of(p)];
+  const auto is_unconnected = [&](std::size_t p) {
+    return processes[p].job.empty() && processes[p].rank && sizes[groups.first_of(p)] == 1;
+  };
+  std::vector<std::size_t> left;
+  for (std::size_t p = 0; p < processes.size(); ++p) {
+    if (is_unconnected(p)) {
+      left.push_back(p);
+      continue;
+    }
+    Ranks& ranks = known[groups.first_of(p)];
+    if (!processes[p].job.empty()) continue;  // it has a name, and who belongs to it says so
+    ranks.count = processes[p].ranks;
+    if (processes[p].rank) ranks.here.insert(*processes[p].rank);
+  }
+  for (const std::size_t p : left) {
+    const auto lacks_it = [&](const auto& group) {
+      return group.second.count == processes[p].ranks &&
+             !group.second.here.contains(*processes[p].rank);
+    };
+    const auto job = std::ranges::find_if(known, lacks_it);
+    const std::size_t first = job != known.end() ? job->first : p;
+    groups.unite(first, p);
+    Ranks ranks = job != known.end() ? job->second : Ranks{.count = processes[p].ranks, .here = {}};
+    ranks.here.insert(*processes[p].rank);
+    if (job != known.end()) known.erase(job);
+    known[groups.first_of(p)] = std::move(ranks);  // it may be the first of the group now
+  }
+}
 
 }  // namespace
 
@@ -61,6 +102,7 @@ std::vector<Job> jobs_of(std::vector<Process> processes) {
       }
     }
   }
+  place_unconnected(processes, groups);
   std::map<std::size_t, Job> jobs;
   for (std::size_t p = 0; p < processes.size(); ++p) {
     Job& job = jobs[groups.first_of(p)];

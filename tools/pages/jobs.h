@@ -17,7 +17,8 @@ struct Job {
   bool runs() const noexcept;  // at least one process
 };
 
-// Those that say the same name. What says none belongs to those that it has connections with.
+// Those that say the same name. What says none belongs to those that it has connections with; a
+// rank without connections belongs to where such a rank is missing.
 std::vector<Job> jobs_of(std::vector<Process> processes);
 
 }  // namespace beeline::pages

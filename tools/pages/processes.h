@@ -24,6 +24,7 @@ struct Process {
   std::string job = {};                     // its name, or what its launcher says; empty: nothing
   std::uint64_t identity = 0;               // see SlotView::peer_identity; 0: none yet
   std::uint64_t slots_refused = 0;          // connections that the page does not show
+  std::size_t blocked_threads = 0;          // if it was looked at: see blocked_threads.h
   std::vector<SlotView> connections;        // those that are not closed; some are not made yet
   std::vector<SlotView> closed = {};     // until another connection needs their place in the page
   std::vector<SlotView> failed = {};     // connections, open or closed, with their events

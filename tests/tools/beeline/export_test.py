@@ -75,6 +75,8 @@ class Export(RingTest):
         written = {name: (kind, sorted(re.findall(r"`(\w+)`", labels))) for name, kind, labels in rows}
         self.assertEqual(len(rows), len(written))
         self.maxDiff = None
+        kind, labels = written.pop("beeline_hang_cause_seconds")  # of jobs that do not go on
+        self.assertEqual((kind, labels), ("gauge", ["culprit_host", "nccl_job", "rank", "reason"]))
         self.assertEqual(written, exported)
 
     def check_metrics(self, found):
@@ -229,8 +231,16 @@ class Export(RingTest):
         with Exporter(ring.environment) as exporter:
             waits = until(lambda: self.with_wait(exporter, 2), "a wait of two seconds")
             self.assertGreaterEqual(total(waits, "beeline_waiting_connections", reason="data"), 1)
+            until(lambda: self.has_cause(exporter), "the cause")
             os.kill(ring.ranks[0].pid, signal.SIGSTOP)
             until(lambda: total(exporter.scrape(), "beeline_processes", state="stopped") == 1, "a stopped process")
+
+    def has_cause(self, exporter):
+        causes = [sample.labels for sample in exporter.scrape().samples if sample.name == "beeline_hang_cause_seconds"]
+        for labels in causes:
+            self.assertEqual((labels["rank"], labels["nccl_job"]), (str(CULPRIT), ""))
+            self.assertIn(labels["reason"], ("no-send", "no-receive"))
+        return causes
 
     def with_wait(self, exporter, seconds):
         metrics = exporter.scrape()

@@ -5,6 +5,7 @@
 
 #include "common/base/clock.h"
 #include "tests/support/catch.h"
+#include "tools/hang/lasting.h"
 #include "tools/hang/report.h"
 
 namespace beeline::hang {
@@ -524,6 +525,66 @@ TEST_CASE("hang: ranks that are missing are named as ranges", "[tools]") {
   CHECK(job.analyze().causes[0].missing == std::vector<RankRange>{{0, 0}, {4, 6}});
 }
 
+TEST_CASE("hang: of the ranks that are here, the one that has not begun is the cause", "[tools]") {
+  Job job(4);
+  job.listen(3);
+  job.connect(0, 1, Wait::kCredit, Wait::kNothing, 4);
+  SECTION("it has neither listened nor connected") {
+    job.processes[2].identity = 0;
+    CHECK(job.causes() == one(Reason::kNotBegun, 2));
+    job.connect(0, 1, Wait::kCredit, Wait::kNothing);
+    job.processes[1].connections.clear();  // it waits for the handle of the other
+    CHECK(job.causes() == one(Reason::kNotBegun, 2));
+    CHECK(job.analyze().causes[0].waiting == 3);
+    CHECK(job.text().find("CAUSE    rank 2 (pid 102) has neither listened nor connected yet, and "
+                          "rank 3 (pid 103) has waited 60 s for a connection\n") !=
+          std::string::npos);
+  }
+  SECTION("all have begun") {
+    CHECK(job.causes() == one(Reason::kElsewhere));
+    CHECK(job.text().find("and no process makes it: these wait for nothing: rank 1 (pid 101), rank "
+                          "2 (pid 102)\n") != std::string::npos);
+  }
+  SECTION("how many there are is not known") {
+    for (Process& process : job.processes) process.ranks.reset();
+    CHECK(job.text().find("and no process here makes it\n") != std::string::npos);
+  }
+}
+
+TEST_CASE("hang: a debugger is not advised where it would wait itself", "[tools]") {
+  Job job(2);
+  job.connect(0, 1, Wait::kCredit, Wait::kNothing);
+  CHECK(job.text().find("next  py-spy dump --pid 101") != std::string::npos);
+  job.processes[1].blocked_threads = 3;
+  CHECK(job.text().find("waits for nothing itself; 3 threads of it wait in the kernel and take no "
+                        "signal (state D), as for storage that does not answer\n") !=
+        std::string::npos);
+  CHECK(job.text().find("py-spy") == std::string::npos);
+  CHECK(job.text().find("cat /proc/101/task/*/wchan") != std::string::npos);
+}
+
+TEST_CASE("hang: only a cause that is there at each look lasts", "[tools]") {
+  Job job(3);
+  job.connect(0, 1, Wait::kCredit, Wait::kNothing);
+  LastingCauses lasting;
+  lasting.add(job.report());
+  CHECK_FALSE(lasting.empty());
+  SECTION("it looks different, and is the same process") {
+    Job later(3);
+    later.connect(1, 0, Wait::kNothing, Wait::kData);
+    lasting.add(later.report());
+    CHECK_FALSE(lasting.empty());
+  }
+  SECTION("another process") {
+    Job later(3);
+    later.connect(0, 2, Wait::kCredit, Wait::kNothing);
+    lasting.add(later.report());
+    CHECK(lasting.empty());
+    lasting.add(job.report());
+    CHECK(lasting.empty());
+  }
+}
+
 TEST_CASE("hang: each job is judged by its own processes", "[tools]") {
   Job lacking(4);
   lacking.processes.erase(lacking.processes.begin() + 2);
@@ -559,6 +620,24 @@ TEST_CASE("hang: each job is judged by its own processes", "[tools]") {
   CHECK((json_of(reports, kNow).find(R"("job": "1.0")") != std::string::npos) == have_names);
 }
 
+TEST_CASE("hang: a rank without connections belongs to the job that lacks it", "[tools]") {
+  Job job(4);
+  job.connect(0, 1, Wait::kNothing, Wait::kNothing);
+  job.connect(1, 3, Wait::kNothing, Wait::kNothing);
+  std::vector<Process> all = job.processes;
+  std::rotate(all.begin(), all.begin() + 2, all.end());  // rank 2 has the smallest pid
+  Process other = job.processes[2];
+  other.pid = 200;
+  all.push_back(other);
+  other.pid = 300;
+  other.ranks = 8;
+  all.push_back(other);
+  std::vector<std::size_t> sizes;
+  for (const JobReport& report : reports_of(all, kNow, kNsPerSec))
+    sizes.push_back(report.job.processes.size());
+  CHECK(sizes == std::vector<std::size_t>{4, 1, 1});
+}
+
 TEST_CASE("hang: a wait in accept is a cause only if there is no other", "[tools]") {
   Job job(4);
   job.listen(0);
@@ -566,7 +645,8 @@ TEST_CASE("hang: a wait in accept is a cause only if there is no other", "[tools
   CHECK(job.causes() == one(Reason::kElsewhere));
   CHECK(
       job.text().find("CAUSE    rank 0 (pid 100) has waited 60 s for a connection, and no process "
-                      "here makes it\n") != std::string::npos);
+                      "makes it: these wait for nothing: rank 2 (pid 102), rank 3 (pid 103)\n") !=
+      std::string::npos);
   CHECK(job.text().find("\n  rank 0 (pid 100), mlx5_0: waits 60 s for a connection to accept\n") !=
         std::string::npos);
   job.connect(2, 3, Wait::kCredit, Wait::kNothing);

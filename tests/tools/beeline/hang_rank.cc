@@ -8,10 +8,14 @@
 //           posts-no-receive   after some rounds: it sends, and posts no receive any more
 //           sends-nothing      the same: it receives, and sends nothing any more
 //           calls-nothing      the same: it posts a receive and a send, and tests neither
+//           blocked            the same: a thread of it waits in the kernel
+//           not-begun          it neither listens nor connects
 //           listener-gone      it closes its listener before others see its handle, and only sends
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <array>
+#include <csignal>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
@@ -47,6 +51,15 @@ __attribute__((format(printf, 5, 6))) void log(ncclDebugLogLevel level, unsigned
 
 [[noreturn]] void hang() {
   for (;;) ::pause();
+}
+
+// As on a file system that does not answer: the kernel lets a parent of vfork() wait in state D.
+[[noreturn]] void block_in_kernel() {
+  if (::vfork() == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    for (;;) ::pause();
+  }
+  hang();
 }
 
 int number_in(const char* variable) {
@@ -151,6 +164,7 @@ int main(int argc, char** argv) {
   Rank rank(argv[1], argv[2]);
   const std::string way = argv[3];
   const bool closes_listener = way == "listener-gone";
+  if (way == "not-begun") hang();
   rank.connect(closes_listener);
   if (closes_listener) {
     for (;;) rank.finish(rank.post_send());
@@ -160,6 +174,8 @@ int main(int argc, char** argv) {
     rank.finish(rank.post_send());
   } else if (way == "sends-nothing") {
     rank.finish(rank.post_receive());
+  } else if (way == "blocked") {
+    block_in_kernel();
   } else {
     rank.post_receive();
     rank.post_send();

@@ -40,6 +40,7 @@ pages::Process end_of_pair(std::uint32_t rank) {
                             .ranks = 2,
                             .job = "48213.0",
                             .identity = rank + 7,
+                            .blocked_threads = rank == 0 ? 2U : 0U,
                             .connections = {}};
   SlotView slot = {};
   slot.number = rank + 1;
@@ -82,6 +83,7 @@ TEST_CASE("hang, snapshot: the cause is found on another host", "[tools]") {
   CHECK(all.all[1].connections.at(0)[Counter::kGrants] == 51);
   CHECK(all.all[0].ranks == 2);
   CHECK(all.all[0].job == "48213.0");
+  CHECK(all.all[0].blocked_threads == 2);
   CHECK(all.all[1].identity == 8);
   const Analysis analysis = find_causes(all.all, kNowHere, kNsPerSec);
   REQUIRE(analysis.causes.size() == 1);

@@ -11,6 +11,7 @@ import shutil
 import signal
 import struct
 import subprocess
+import threading
 import unittest
 
 from ring import BEELINE, CULPRIT, RANKS, SOFTNIC, RingTest, hosts, main, may_begin
@@ -67,6 +68,31 @@ class Hang(RingTest):
         self.assertEqual(cause["advice"], f"kill -CONT {culprit.pid}")
         culprit.send_signal(signal.SIGCONT)
         ring.wait_for(lambda: not ring.report()["waits"], "an end of the waits")
+
+    def test_it_waits_in_the_kernel(self):
+        cause = self.check_culprit(self.ring("blocked"), {"no-receive", "no-send"})
+        self.assertIn("; 1 thread of it waits in the kernel and takes no signal (state D)", cause["fact"])
+        self.assertNotIn("gdb", cause["advice"])
+
+    def test_it_has_not_begun(self):
+        ring = self.ring("not-begun")
+        causes = self.causes(ring)
+        self.assertEqual([(cause["reason"], cause["process"]["rank"]) for cause in causes], [("not-begun", CULPRIT)])
+
+    def test_for_a_watchdog(self):
+        ring = self.ring()
+        ring.wait_for_pages()
+        self.assertEqual(ring.hang("--for", "3"), (0, "no process has waited for the same all the time\n", ""))
+        ring.ranks[CULPRIT].send_signal(signal.SIGSTOP)
+        ring.wait_for(lambda: ring.report()["causes"], "a cause")
+        status, text, _ = ring.hang("--for", "1")
+        self.assertEqual(status, 1)
+        self.assertIn(f"CAUSE    rank {CULPRIT} (pid {ring.ranks[CULPRIT].pid}) is stopped", text)
+        # It goes on while the command looks.
+        resume = threading.Timer(1, ring.ranks[CULPRIT].send_signal, [signal.SIGCONT])
+        resume.start()
+        self.assertEqual(ring.hang("--for", "60")[0], 0)
+        resume.join()
 
     def kill_culprit(self, ring):
         ring.wait_for_pages()
@@ -261,7 +287,8 @@ class Hang(RingTest):
                          [(CULPRIT, f"node{CULPRIT}")])
         self.assertIn(f" on node{CULPRIT}) has ", ring.hang(*files)[1])
         self.assertIn("elsewhere", ring.hang("--json", "--seconds", "0", by_rank[CULPRIT + 1])[1])
-        for options, words in (((files[0], "--save", "-"), "leave out the files"), (("/none",), "/none: cannot be opened"),
+        for options, words in (((files[0], "--save", "-"), "leave out the files"),
+                               (("--for", "1", files[0]), "leave out the files"), (("/none",), "/none: cannot be opened"),
                                (("/dev/zero",), "/dev/zero: larger than 256 MiB")):
             status, text, error = ring.hang(*options)
             self.assertEqual((status, text), (2, ""))
