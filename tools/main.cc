@@ -8,6 +8,7 @@
 #include "common/base/version.h"
 #include "include/beeline/stats_page.h"
 #include "plugin/wire/message_version.h"
+#include "tools/bundle/command.h"
 #include "tools/cli/command_line.h"
 #include "tools/cli/exit_status.h"
 #include "tools/doctor/command.h"
@@ -48,6 +49,7 @@ int main(int argc, char** argv) {
     beeline::doctor::add_command(line);
     beeline::hang::add_command(line);
     beeline::replay::add_command(line);
+    beeline::bundle::add_command(line);
     beeline::env::add_command(line);
     beeline::info::add_command(line, version_text(), protocol);
     beeline::exporter::add_command(line, protocol);
