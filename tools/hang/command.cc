@@ -9,6 +9,7 @@
 #include <iterator>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <utility>
@@ -20,7 +21,9 @@
 #include "tools/cli/progress.h"
 #include "tools/cli/text_style.h"
 #include "tools/cli/text_width.h"
+#include "tools/hang/collectives.h"
 #include "tools/hang/lasting.h"
+#include "tools/hang/ras_client.h"
 #include "tools/hang/report.h"
 #include "tools/hang/snapshot.h"
 #include "tools/pages/blocked_threads.h"
@@ -38,6 +41,7 @@ struct Options {
   std::string directory = pages::usual_directory();
   double seconds = 5;
   double for_seconds = 0;
+  std::string ras = ras_address();
   bool json = false;
 };
 
@@ -151,6 +155,53 @@ Outcome<std::optional<Look>> look_as_asked(const Options& options) {
   return BL_TRY(look(options));
 }
 
+bool is_stuck(const JobReport& report) {
+  return runs(report) && !(report.analysis.waits.empty() && report.analysis.causes.empty());
+}
+
+// With several jobs of a user on the host, any of them answers.
+Outcome<std::vector<Communicator>> ask_for(const std::string& address,
+                                           const std::vector<JobReport>& reports) {
+  constexpr int kTries = 4;
+  for (int i = 0; i < kTries; ++i) {
+    std::vector<Communicator> found = BL_TRY(communicators_in(BL_TRY(ask_ras(address))));
+    const auto is_theirs = [&](const JobReport& report) {
+      return is_stuck(report) && is_of(found, report.job.processes);
+    };
+    if (std::ranges::any_of(reports, is_theirs)) return found;
+  }
+  return std::vector<Communicator>();
+}
+
+// NCCL's numbers of ranks that run are not of one moment. What differs at two moments counts. None:
+// nobody waits, or NCCL does not answer.
+std::optional<std::set<std::string>> look_at_collectives(const Options& options,
+                                                         const std::vector<JobReport>& reports) {
+  if (!options.files.empty() || options.ras == "none") return std::nullopt;
+  if (std::ranges::none_of(reports, is_stuck)) return std::nullopt;
+  std::set<std::string> common;
+  for (const bool is_first : {true, false}) {
+    const auto found = ask_for(options.ras, reports);
+    if (!found || found->empty()) return std::nullopt;
+    std::set<std::string> now = what_differs(*found);
+    if (is_first) {
+      common = std::move(now);
+      std::this_thread::sleep_for(std::chrono::seconds(1));
+    } else {
+      std::erase_if(common, [&](const std::string& one) { return !now.contains(one); });
+    }
+  }
+  return common;
+}
+
+std::string text_of_collectives(const std::set<std::string>& sentences) {
+  std::string text = "\nCollectives, as NCCL counts them\n";
+  if (sentences.empty()) text += "  all ranks of each communicator have called the same ones\n";
+  for (const std::string& one : sentences)
+    text += "  " + tools::wrapped(one, 4, tools::terminal_width()) + "\n";
+  return text;
+}
+
 int run(const Options& options) {
   for (const auto& [name, value] :
        {std::pair("--seconds", options.seconds), std::pair("--for", options.for_seconds)}) {
@@ -171,10 +222,15 @@ int run(const Options& options) {
   }
   Look& last = **found;
   if (options.files.empty()) look_at_culprits(last.reports);
+  const auto collectives = look_at_collectives(options, last.reports);
   const std::string remarks = tools::fitted(last.left_out.remarks(), tools::terminal_width());
   fmt::print(options.json ? stderr : stdout, "{}", remarks);
-  fmt::print("{}", options.json ? json_of(last.reports, last.now_ns)
-                                : text_of(last.reports, last.now_ns, tools::output_style()));
+  if (options.json) {
+    fmt::print("{}", json_of(last.reports, last.now_ns, collectives));
+  } else {
+    fmt::print("{}", text_of(last.reports, last.now_ns, tools::output_style()));
+    if (collectives) fmt::print("{}", text_of_collectives(*collectives));
+  }
   return exit_status(last.reports);
 }
 
@@ -197,6 +253,10 @@ void add_command(tools::CommandLine& line) {
       "--for", options->for_seconds,
       "Look for so many seconds, and report only if there was the same cause all that time, "
       "for scripts: a checkpoint is none");
+  command.add("--ras", options->ras,
+              "Where NCCL's RAS answers what ranks have called, if some wait (NCCL_RAS_ADDR, or "
+              "localhost:28028; none: do not ask)",
+              "HOST:PORT");
   command.add_pages_folder(options->directory);
   command.add_flag("--json", options->json, "Print the causes and the waits as JSON");
   command.set_footer(

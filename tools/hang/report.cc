@@ -179,8 +179,10 @@ void add_json(Json& document, const JobReport& report, std::int64_t now_ns) {
 
 std::vector<JobReport> reports_of(std::vector<Process> processes, std::int64_t now_ns,
                                   std::int64_t least_ns) {
+  std::vector<pages::Job> jobs = pages::jobs_of(std::move(processes));
   std::vector<JobReport> reports;
-  for (pages::Job& job : pages::jobs_of(std::move(processes))) {
+  reports.reserve(jobs.size());
+  for (pages::Job& job : jobs) {
     JobReport& report = reports.emplace_back(JobReport{.job = std::move(job), .analysis = {}});
     report.analysis = find_causes(report.job.processes, now_ns, least_ns);
   }
@@ -200,9 +202,11 @@ std::string text_of(std::span<const JobReport> reports, std::int64_t now_ns,
   return text;
 }
 
-std::string json_of(std::span<const JobReport> reports, std::int64_t now_ns) {
+std::string json_of(std::span<const JobReport> reports, std::int64_t now_ns,
+                    const std::optional<std::set<std::string>>& collectives) {
   Json document = {{"causes", Json::array()}, {"waits", Json::array()}};
   for (const JobReport& report : reports) add_json(document, report, now_ns);
+  if (collectives) document["collectives"] = *collectives;
   return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

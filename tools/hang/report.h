@@ -4,6 +4,8 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -26,6 +28,8 @@ std::vector<JobReport> reports_of(std::vector<pages::Process> processes, std::in
 
 std::string text_of(std::span<const JobReport> reports, std::int64_t now_ns,
                     const tools::TextStyle& style);
-std::string json_of(std::span<const JobReport> reports, std::int64_t now_ns);
+// `collectives`: sentences about them, if NCCL was asked.
+std::string json_of(std::span<const JobReport> reports, std::int64_t now_ns,
+                    const std::optional<std::set<std::string>>& collectives = {});
 
 }  // namespace beeline::hang

@@ -110,6 +110,7 @@ std::vector<Job> jobs_of(std::vector<Process> processes) {
     job.processes.push_back(std::move(processes[p]));
   }
   std::vector<Job> found;
+  found.reserve(jobs.size());
   for (auto& [first, job] : jobs) found.push_back(std::move(job));
   return found;
 }

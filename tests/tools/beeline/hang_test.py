@@ -9,6 +9,7 @@ import os
 import pathlib
 import shutil
 import signal
+import socket
 import struct
 import subprocess
 import threading
@@ -21,6 +22,44 @@ from ring import BEELINE, CULPRIT, RANKS, SOFTNIC, RingTest, hosts, main, may_be
 SEND_READY = (1, 2)
 RECEIVE_READY = (2, 2)
 LISTEN = 3
+
+
+class Ras:
+    """Answers as the RAS of NCCL 2.28 does: the ranks, of which one has called one collective less."""
+
+    def __init__(self, pids):
+        self.asked = []
+        self.socket = socket.create_server(("127.0.0.1", 0))
+        self.address = "127.0.0.1:%d" % self.socket.getsockname()[1]
+        ranks = [{"rank": rank, "host": "10.0.0.5", "pid": pid, "cuda_dev": rank, "nvml_dev": rank,
+                  "status": {"init_state": 0, "async_error": 0}, "collective_counts": {
+                      "Broadcast": 1, "AllReduce": 7 if rank == CULPRIT else 8}} for rank, pid in pids.items()]
+        self.answer = "SERVER PROTOCOL 2\nOK\nOK\n" + json.dumps(
+            {"nccl_version": "2.28.9", "communicators_count": 1, "communicators": [
+                {"hash": "0x9c1f", "size": len(pids), "ranks": ranks, "missing_ranks": []}]})
+        self.thread = threading.Thread(target=self.serve)
+
+    def serve(self):
+        while True:
+            try:
+                client, _ = self.socket.accept()
+            except OSError:
+                return
+            with client:
+                question = ""
+                while not question.endswith("STATUS\n"):
+                    question += client.recv(1000).decode()
+                self.asked.append(question)
+                client.sendall(self.answer.encode())
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.socket.shutdown(socket.SHUT_RDWR)
+        self.socket.close()
+        self.thread.join()
 
 
 class Hang(RingTest):
@@ -93,6 +132,20 @@ class Hang(RingTest):
         resume.start()
         self.assertEqual(ring.hang("--for", "60")[0], 0)
         resume.join()
+
+    def test_what_nccl_has_counted(self):
+        ring = self.ring("sends-nothing")
+        with Ras({rank: process.pid for rank, process in enumerate(ring.ranks)}) as ras:
+            self.causes(ring)
+            status, text, error = ring.hang("--ras", ras.address)
+            self.assertEqual((status, error), (1, ""))
+            self.assertIn(f"\nCollectives, as NCCL counts them\n  communicator 0x9c1f: rank {CULPRIT} (pid "
+                          f"{ring.ranks[CULPRIT].pid} on 10.0.0.5) has not called AllReduce 8; 3 others have\n", text)
+            report = json.loads(ring.hang("--json", "--ras", ras.address)[1])
+            self.assertEqual(len(report["collectives"]), 1)
+            self.assertEqual(set(ras.asked), {"CLIENT PROTOCOL 2\nTIMEOUT 5\nSET FORMAT json\nVERBOSE STATUS\n"})
+        for words in ("--ras", "none"), ("--ras", ras.address):  # nobody listens there any more
+            self.assertNotIn("Collectives", ring.hang(*words)[1])
 
     def kill_culprit(self, ring):
         ring.wait_for_pages()
