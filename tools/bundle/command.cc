@@ -19,12 +19,12 @@
 
 #include "common/base/host.h"
 #include "common/base/version.h"
-#include "plugin/stats/sweep.h"
 #include "tools/bundle/files.h"
 #include "tools/bundle/program.h"
 #include "tools/cli/exit_status.h"
 #include "tools/cli/progress.h"
 #include "tools/pages/processes.h"
+#include "tools/pages/trusted_pages.h"
 
 namespace beeline::bundle {
 namespace {

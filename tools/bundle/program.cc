@@ -52,6 +52,7 @@ std::string run_program(const std::vector<std::string>& words, const std::string
   const UniqueFd error = create(errors);
   if (!out || !error) return std::string("its output cannot be kept: ") + std::strerror(errno);
   std::vector<char*> argv;
+  argv.reserve(words.size() + 1);
   for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
   pid_t pid = 0;

@@ -88,6 +88,7 @@ bool is_for_threads(const Cause& cause) {
 
 void look_at_threads(const std::vector<pages::Process*>& processes) {
   std::vector<std::int64_t> pids;
+  pids.reserve(processes.size());
   for (const pages::Process* const process : processes) pids.push_back(process->pid);
   const std::vector<std::size_t> blocked = pages::count_blocked_threads(pids);
   for (std::size_t i = 0; i < processes.size(); ++i) processes[i]->blocked_threads = blocked[i];

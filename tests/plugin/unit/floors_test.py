@@ -18,7 +18,7 @@ INCLUDE = re.compile(r'\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>)')
 # Headers of the C library and the kernel. Those of the C++ library have neither a folder nor a suffix.
 SYSTEM = re.compile(
     r"(sys|linux|net|netinet|arpa)/.*|(assert|dirent|dlfcn|endian|fcntl|fnmatch|grp|ifaddrs|link|malloc|netdb|poll|"
-    r"pthread|pwd|sched|semaphore|signal|stdarg|stddef|stdint|stdio|stdlib|string|strings|termios|time|unistd)\.h|[a-z_]+")
+    r"pthread|pwd|sched|semaphore|signal|spawn|stdarg|stddef|stdint|stdio|stdlib|string|strings|termios|time|unistd)\.h|[a-z_]+")
 
 # All folders may include this one, and no row says so.
 EVERYWHERE = "common/check"
