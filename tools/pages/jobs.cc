@@ -24,8 +24,9 @@ class Groups {
     return one;
   }
   void unite(std::size_t a, std::size_t b) {
-    const auto [first, other] = std::minmax(first_of(a), first_of(b));
-    before_[other] = first;
+    const std::size_t of_a = first_of(a);
+    const std::size_t of_b = first_of(b);
+    before_[std::max(of_a, of_b)] = std::min(of_a, of_b);
   }
 
  private:
