@@ -9,7 +9,7 @@
 
 namespace beeline::bundle {
 
-// What it prints goes to `output`, and what it says on stderr to `output`.err, if anything. It is
+// Its stdout goes to the file `output`, and its stderr to `output`.err, if there is any. It is
 // killed when its time is up. Returns how it ended: "status 0", "not there", "killed after 60 s".
 std::string run_program(const std::vector<std::string>& words, const std::string& output,
                         std::chrono::seconds time);

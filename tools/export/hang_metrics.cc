@@ -51,7 +51,7 @@ void add_job(Exposition& out, const hang::JobReport& report, std::int64_t now_ns
   const bool runs = report.job.runs();
   std::map<std::tuple<std::string, std::string, std::string>, double> longest;
   for (const hang::Cause& cause : report.analysis.causes) {
-    // Who that is, the exporter of the other host says.
+    // The exporter of the other host names the process.
     if (cause.reason == hang::Reason::kElsewhere) continue;
     const double seconds = seconds_of(cause, report.job, now_ns);
     if (!runs && seconds > kLongestEndedSeconds) continue;

@@ -78,7 +78,7 @@ int exit_status(const std::vector<JobReport>& reports) {
   return status;
 }
 
-// Whose threads are to be looked at.
+// The advice is to look at the threads of the process.
 bool is_for_threads(const Cause& cause) {
   return cause.process &&
          (cause.reason == Reason::kCallsNothing || cause.reason == Reason::kNoReceive ||

@@ -8,7 +8,7 @@
 namespace beeline::hang {
 namespace {
 
-// What a process fails to do may look different at another moment.
+// The same process may be blamed for another reason at another moment.
 std::string key_of(const Cause& cause, const pages::Job& job) {
   if (!cause.process) return job.name + "\n" + name_of(cause.reason);
   const pages::Process& process = job.processes[*cause.process];

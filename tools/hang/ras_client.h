@@ -12,8 +12,8 @@ namespace beeline::hang {
 // NCCL_RAS_ADDR, or where NCCL listens without it.
 std::string ras_address();
 
-// What it answers to "verbose status" in JSON, with what comes before. Any process of this host may
-// listen there, so the answer may be anything. Takes as long as NCCL collects: up to ten seconds.
+// Its answer to "verbose status": JSON, after some lines. Any process of this host may listen
+// there, so the answer may be anything. Takes as long as NCCL collects: up to ten seconds.
 Outcome<std::string> ask_ras(const std::string& address);
 
 }  // namespace beeline::hang

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What ranks have called, by the numbers of NCCL's RAS.
+// The collectives that ranks have called, by the numbers of NCCL's RAS.
 #include <set>
 #include <string>
 #include <vector>
